@@ -17,7 +17,7 @@ from ha.api.operations import PREFIX, Operation, encoded
 from ha.api.posts import asker, post
 from ha.api.process import ApiStores
 from ha.drain.drain import Drained, HostDrain, undrain
-from ha.drain.known import check_known
+from ha.drain.known import known_as
 from ha.views.ages import at_time
 from leader.errors import LeaderError
 from leader.job import barring
@@ -109,18 +109,19 @@ class Hosts:
         host = _host(request)
         order = Bar(host, int(wall() + asked.seconds), asker(request), asked.reason)
         _ = order.name  # refused before anything begins
+        if not asked.unseen:
+            host = self._known_as(host, "If the name is right, ask with `unseen`.")
+            order = msgspec.structs.replace(order, contender=host)
         with self._lock:
             begins = host not in self._running
             self._running.add(host)
         if begins:
-            threading.Thread(target=self._run, args=(order, asked.unseen), name="ha-drain", daemon=True).start()
+            threading.Thread(target=self._run, args=(order,), name="ha-drain", daemon=True).start()
         return encoded(self._state(host), 202, {"Location": f"{PREFIX}/hosts/{host}"})
 
-    def _run(self, order: Bar, unseen: bool) -> None:
+    def _run(self, order: Bar) -> None:
         host = order.contender
         try:
-            if not unseen:
-                check_known(self._stores.admin(), host, "If the name is right, ask with `unseen`.")
             ended: Drained | str = HostDrain(self._stores.admin(), order, wall()).run(TIMEOUT_S, CONCURRENCY)
         except (LeaderError, StoreError, TimeoutError) as error:
             ended = f"{error}"
@@ -132,12 +133,16 @@ class Hosts:
     def _undrain(self, request: Request) -> Undrained:
         host = _host(request)
         known, jobs = undrain(self._stores.admin(), host)
-        if not known and not jobs:
-            try:
-                check_known(self._stores.admin(), host, "Nothing is changed.")
-            except LeaderError as error:
-                raise HTTPException(404, f"{error}") from error
+        if not known and not jobs and (spelled := self._known_as(host, "Nothing is changed.")) != host:
+            host = spelled
+            known, jobs = undrain(self._stores.admin(), host)
         return Undrained(host, known, jobs)
+
+    def _known_as(self, host: str, what: str) -> str:
+        try:
+            return known_as(self._stores.admin(), host, what)
+        except LeaderError as error:
+            raise HTTPException(404, f"{error}") from error
 
     def _state(self, host: str) -> HostState:
         order = self._stores.admin().call("drained", barring.drained).get(host)

@@ -10,7 +10,7 @@ from ha.cli.options import Seconds, printable, seconds_option
 from ha.drain.drain import Drained, HostDrain
 from ha.drain.drain import undrain as put_back
 from ha.drain.executors import Master, Worker
-from ha.drain.known import check_known
+from ha.drain.known import known_as
 from leader.layout.bar import Bar
 from leader.layout.lease import check_contender
 from store.clock import now, wall
@@ -60,8 +60,9 @@ def drain(
 ) -> None:
     """Move all leaderships off HOST, and keep it from leading until `ha host undrain HOST`.
 
-    HOST is the name under which its processes contend: see `ha job list`. Each job is handed to another contender, and
-    has moved when that one has completed a batch. A job without another contender stays where it is.
+    HOST is the name under which its processes contend (see `ha job list`), in full or without its domain; of those
+    that have named themselves (HOST-PID-LETTERS) the host's. Each job is handed to another contender, and has moved
+    when that one has completed a batch. A job without another contender stays where it is.
 
     The exit code is 1 if HOST still leads a job at the end, or one of its executors still runs: then run it again.
     """
@@ -69,9 +70,12 @@ def drain(
     _ = order.name  # a reason that is too long is refused before anything is done
     master, there, deadline = Master(master_ui) if master_ui else None, worker_host or host, now() + timeout
     if master is not None:
-        master.workers(there)  # a master that does not answer is told before anything moves
+        master.check_known(there)  # a master that does not answer, or knows no such host, is told before anything moves
     if not unseen:
-        check_known(context.admin, host, "If the name is right, and its processes are not there yet, add --unseen.")
+        known = known_as(
+            context.admin, host, "If the name is right, and its processes are not there yet, add --unseen."
+        )
+        order = msgspec.structs.replace(order, contender=known)
     done = HostDrain(context.admin, order, wall(), lambda line: click.echo(line, err=True)).run(timeout, concurrency)
     workers, refused = [], ""
     try:
@@ -92,8 +96,9 @@ def drain(
 def undrain(context: Context, host: str) -> None:
     """Let HOST lead again. Nothing moves by itself; no error if it is known, and not drained."""
     known, jobs = put_back(context.admin, check_contender(host))
-    if not known and not jobs:
-        check_known(context.admin, host, "Nothing is changed.")
+    if not known and not jobs and (spelled := known_as(context.admin, host, "Nothing is changed.")) != host:
+        host = spelled
+        known, jobs = put_back(context.admin, host)
     barred = f"{host} may lead again. It was barred from {len(jobs)} jobs. `ha host drain {host}` drains it."
     context.show(
         {"host": host, "drained": known, "jobs": jobs}, barred if known or jobs else f"{host} was not drained."

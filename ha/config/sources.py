@@ -17,6 +17,7 @@ from ha.config.setting import SettingReference, nearest, shown
 from ha.config.settings import Settings, reference
 from ha.placement.place import SEPARATOR, roots_of
 from leader.errors import InvalidSettings
+from leader.layout.hosts import own_name
 from leader.layout.names import check_word
 
 CONFIG_FILE = "ha.toml"
@@ -234,4 +235,4 @@ def _default_files(environment: Mapping[str, str]) -> str:
 
 def _default_contender() -> str:
     host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()).strip("-.")[:40] or "host"
-    return f"{host}-{os.getpid()}-{_UNIQUE}"
+    return own_name(host, os.getpid(), _UNIQUE)

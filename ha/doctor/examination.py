@@ -16,6 +16,7 @@ from ha.doctor.servers import check_namenodes, check_zookeeper, hadoop
 from ha.doctor.spark_settings import check_spark_settings
 from ha.placement.place import roots_of
 from leader.job.barring import drained
+from leader.layout.bar import bar_of
 from store.bounded import BoundedFiles
 from store.clock import wall
 from store.errors import StoreError
@@ -81,10 +82,12 @@ def _check_settings(gathered: Gathered) -> Iterator[Finding]:
 def check_drained(files: BoundedFiles, contender: str, timeout: float) -> Iterator[Finding]:
     """Yield whether the host is drained; nothing if the file system does not answer, which is another finding."""
     with suppress(StoreError):
-        order = files.call("drained", drained, timeout).get(contender)
+        order = bar_of(files.call("drained", drained, timeout), contender)
         if order is not None and order.until > wall():
             yield warning(
-                "drained", f"{contender} is {order}: it takes nothing over.", f"`ha host undrain {contender}` ends it."
+                "drained",
+                f"{contender} is {order}: it takes nothing over.",
+                f"`ha host undrain {order.contender}` ends it.",
             )
         else:
             yield ok("drained", f"{contender} may lead.")

@@ -73,9 +73,9 @@ class HostDrain:
         clock: Clock = BOOT_CLOCK,
     ) -> None:
         """Do nothing yet."""
-        # `order`: the host, as its contenders are named; until when, by whom and why. `wall`: seconds since 1970 now,
-        # to tell which other bars are over. `tell`: takes a line for people; called from several threads. `clock`:
-        # measures and waits.
+        # `order`: the host, as `known_as` spells it; until when, by whom and why. `wall`: seconds since 1970, to tell
+        # which other bars are over. `tell`: takes a line for people; called from several threads. `clock`: measures and
+        # waits.
         self._admin, self._order, self._wall, self._tell, self._clock = admin, order, wall, tell, clock
         self._host = order.contender
         self._lock = threading.Lock()
@@ -105,7 +105,7 @@ class HostDrain:
     def _back(self, wanted: DrainPlan, done: Iterable[MovedJob | LeftJob], deadline: float) -> list[MovedJob | LeftJob]:
         """Look once more: a release that was heard may have been seized here before the bar was read."""
         left = {each.job for each in done if isinstance(each, LeftJob)}
-        again = [each for each in self._look(each.job for each in wanted.bar) if each.holder == self._host]
+        again = [each for each in self._look(each.job for each in wanted.bar) if each.led_by(self._host)]
         return [self._move(each, deadline) for each in again if each.job not in left]
 
     # --- looking
@@ -188,7 +188,7 @@ class HostDrain:
         """Ask until another contender leads; None if that takes too long."""
         now: SeenJob | None = seen
         while now is not None and self._clock.now() < deadline:
-            if now.holder not in (self._host, None):
+            if now.holder is not None and not now.led_by(self._host):
                 return now
             if now.holder is None:
                 self._clock.sleep(POLL_S)

@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from leader.errors import LeaderError
+from leader.layout.hosts import alike
 from store.clock import BOOT_CLOCK, Clock
 from store.errors import ConnectionLost, PermissionDenied
 
@@ -47,17 +49,32 @@ class Master:
         self._url = url.rstrip("/")
         self._ask = ask or _ask
 
+    def check_known(self, host: str) -> None:
+        """Refuse a host that has no worker: a cluster may know it by its address, and its executors would stay.
+
+        Raises:
+            LeaderError: there is no worker; the message names the hosts that have one.
+            ConnectionLost: the master does not answer.
+        """
+        known = self._workers()
+        if not any(alike(each.host, host) for each in known):
+            there = ", ".join(sorted({each.host for each in known})) or "no host at all"
+            raise LeaderError(
+                f"The cluster at {self._url} has no worker on {host!r}, but on {there}: name one of them with "
+                "--worker-host, or leave --master-ui out."
+            )
+
     def workers(self, host: str) -> list[Worker]:
-        """Return the workers of a host. ConnectionLost: the master does not answer. PermissionDenied: it refuses."""
-        return [each for each in self._workers() if each.host == host]
+        """Return the workers of a host. ConnectionLost: the master does not answer."""
+        return [each for each in self._workers() if alike(each.host, host)]
 
     def decommission(self, host: str, timeout: float, clock: Clock = BOOT_CLOCK) -> list[Worker]:
         """Decommission a host's workers, and wait until their executors have ended; returns those that have not."""
         # ConnectionLost: the master does not answer. PermissionDenied: it refuses; the message says which settings it
         # needs.
         deadline = clock.now() + timeout
-        if any(each.state == "ALIVE" for each in self.workers(host)):
-            self._call("POST", f"/workers/kill/?host={quote(host)}")
+        for spelled in sorted({each.host for each in self.workers(host) if each.state == "ALIVE"}):
+            self._call("POST", f"/workers/kill/?host={quote(spelled)}")
         while (left := [each for each in self.workers(host) if each.busy]) and clock.now() < deadline:
             clock.sleep(POLL_S)
         return left

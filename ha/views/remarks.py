@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ha.spark.replication.report import SUFFIX
 from ha.views.jobs import DAMAGED, UNREACHABLE, JobSummary
 from leader.job.status import Status
+from leader.layout.hosts import covers
 
 _TERMINAL = {each.value for each in Status if each.globally_terminal}
 _UNKNOWN = {
@@ -21,7 +22,11 @@ def remarks(row: JobSummary) -> Iterator[str]:
         said = f"paused by {pause.by or 'an operator'} since {pause.at or 'a time that is not known'}"
         yield f"{said}{_why(pause.reason)}: no takeover until `ha job resume {row.job}`"
     for each in row.barred:
-        then = "it leads until another takes over, and does" if each.contender == row.holder else "it does"
+        then = (
+            "it leads until another takes over, and does"
+            if row.holder and covers(each.contender, row.holder)
+            else "it does"
+        )
         yield (
             f"{each.contender} is barred by {each.by or 'an operator'} until {each.until}{_why(each.reason)}: "
             f"{then} not take over before, unless you `ha host undrain {each.contender}`"

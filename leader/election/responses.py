@@ -9,7 +9,7 @@ from leader.election.adoption import LEAP, refusal
 from leader.election.events import Command, CreateJob, HandOverRequested, ListJob, ListRecord, Log, RequestsFound
 from leader.election.state import ElectionState, PendingOperation, Phase
 from leader.layout import contact, names
-from leader.layout.bar import barred_until, bars
+from leader.layout.bar import bar_of, barred_until, bars
 from leader.layout.information import Record
 from leader.layout.lease import LOOK, PAUSED, Lease, Mode
 from leader.layout.names import LeaderDirectory
@@ -185,7 +185,7 @@ class Responses:
         state.barred_until = barred_until(record, state.contender, now, self._wall())
         if (state.barred_until > now) == (before > PAST):
             return []
-        found = bars(record).get(state.contender)
+        found = bar_of(bars(record), state.contender)
         return [Log(f"This contender is {f'{found}: it does not take over' if found else 'no longer barred'}.")]
 
     def _lease_seen_by_standby(self, known: Lease | None, lease: Lease, now: float) -> None:

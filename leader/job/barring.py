@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from leader.job.admin import JobAdmin, attempts
 from leader.layout import tree
-from leader.layout.bar import Bar, bars
+from leader.layout.bar import Bar, bar_of, bars
 from leader.layout.information import Record
 from leader.layout.lease import Mode
 from leader.layout.names import RECORD, LeaderDirectory
@@ -50,7 +50,7 @@ def undrain(files: Files, host: str, besides: str = "") -> bool:
 
 def bar_if_drained(files: Files, job: str, contender: str, wall: float) -> Bar | None:
     """Bar a contender that begins, if its host is drained now (one list); return the order. A new job is not barred."""
-    order = drained(files).get(contender)
+    order = bar_of(drained(files), contender)
     if order is None or order.until <= wall:
         return None
     with suppress(NotFound):

@@ -4,12 +4,14 @@ Every standby lists the record before a seizure, and a claim takes the bar along
 """
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import msgspec
 
 from leader.errors import InvalidName
 from leader.layout import names
+from leader.layout.hosts import covers
 from leader.layout.information import BAR, Record
 from leader.layout.lease import check_contender
 from leader.timing import PAST
@@ -18,9 +20,9 @@ _ENTRY = re.compile(rf"{BAR}([^~]+)~(0|[1-9][0-9]{{0,10}})~([A-Za-z0-9._-]*)~([A
 
 
 class Bar(msgspec.Struct, frozen=True, order=True):
-    """One contender that is barred."""
+    """One contender that is barred, or one host."""
 
-    contender: str  # its name
+    contender: str  # its name, or its host's: then all processes are barred that have named themselves there
     until: int  # seconds since 1970 by the wall clock, when the bar ends by itself
     by: str = ""  # who has barred it; may be empty
     reason: str = ""  # as that one has given it; may be empty
@@ -55,9 +57,14 @@ def bars(record: Record) -> dict[str, Bar]:
     return {each.contender: each for each in sorted(filter(None, map(Bar.parse, record.bars)))}
 
 
+def bar_of(found: Mapping[str, Bar], contender: str) -> Bar | None:
+    """The bar that holds for a contender: of its own name or of its host, the last to end."""
+    return max((each for name, each in found.items() if covers(name, contender)), default=None, key=lambda it: it.until)
+
+
 def barred_until(record: Record, contender: str, now: float, wall: float) -> float:
     """When a contender may take over again: seconds of the clock of ``now``; the distant past if it is not barred."""
     # `wall` is seconds since 1970 at that moment. A bar is an operator's order and no promise to anybody, so it is
     # enough that the clocks of the hosts are right to a minute or so.
-    bar = bars(record).get(contender)
+    bar = bar_of(bars(record), contender)
     return PAST if bar is None or bar.until <= wall else now + bar.until - wall

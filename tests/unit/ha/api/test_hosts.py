@@ -42,6 +42,8 @@ def test_a_host_that_no_process_is_known_by_is_not_let_lead(served: Served, quic
     Led(quick).claim("orders", "a:1")
     code, said = served.ask("POST", f"{PATH}/undrain", {})
     assert (code, "No process contends as 'z'" in said["detail"]) == (404, True)
+    code, said = served.ask("POST", f"{PATH}/drain", {})
+    assert (code, "If the name is right, ask with `unseen`." in said["detail"]) == (404, True), "and it has not begun"
 
 
 @pytest.mark.parametrize(
@@ -62,5 +64,6 @@ def test_a_store_that_fails_is_told(served: Served, monkeypatch: pytest.MonkeyPa
         raise TimeoutError("No answer in time.")
 
     monkeypatch.setattr(JobAdmin, "jobs", fails)
-    assert served.ask("POST", f"{PATH}/drain", {})[0] == 202
+    assert served.ask("POST", f"{PATH}/drain", {})[0] >= 500
+    assert served.ask("POST", f"{PATH}/drain", {"unseen": True})[0] == 202
     assert ended(served)["error"] == "No answer in time."

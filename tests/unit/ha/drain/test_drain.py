@@ -10,7 +10,7 @@ from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.barring import drained
 from leader.layout import tree
-from leader.layout.bar import Bar, bars
+from leader.layout.bar import Bar, bar_of, bars
 from leader.layout.information import Record
 from leader.layout.lease import ANYBODY, Lease, Mode
 from leader.layout.names import CHECKPOINTS, RECORD, LeaderDirectory
@@ -88,7 +88,7 @@ class Cluster(JobAdmin):
 
     def ask_to_hand_over(self, job: str, successor: str = ANYBODY, operator: str = "") -> LeaderDirectory:
         assert operator == "ada"
-        assert "a" in bars(self.read(job)), "it is barred before it is asked to go"
+        assert bar_of(bars(self.read(job)), self.holder(job)), "it is barred before it is asked to go"
         self.asked(job)
         self.moves.append((job, successor))
         return tree.find(self.direct, job)
@@ -130,6 +130,17 @@ def test_what_the_host_leads_goes_to_those_that_lead_least(cluster: Cluster) -> 
     assert done.barred == 4
     assert [set(bars(cluster.read(job))) for job in ("j1", "k", "other")] == [{"a"}, {"a"}, set()]
     assert cluster.call("drained", drained) == {"a": ORDER}
+
+
+def test_all_that_have_named_themselves_on_the_host_are_drained(cluster: Cluster) -> None:
+    here, again, elsewhere = "a-12-0a1b2c", "a-13-0a1b2d", "b-7-0a1b2e"
+    cluster.add("j", here, [here, again, elsewhere])
+    cluster.add("alone", again, [here, again])
+    cluster.add("k", elsewhere, [elsewhere])
+    done = drain(cluster).run(60.0, 1)
+    assert [(each.job, each.to) for each in done.moved] == [("j", elsewhere)]
+    assert [each.job for each in done.left] == ["alone"]
+    assert (done.barred, set(bars(cluster.read("j")))) == (1, {"a"}), "one that is started there later is barred too"
 
 
 def test_a_job_has_moved_when_its_next_leader_has_completed_a_batch(cluster: Cluster) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ha.drain.executors import Master
+from leader.errors import LeaderError
 from store.errors import ConnectionLost, PermissionDenied
 from tests.unit.ha.clocks import At
 
@@ -70,3 +71,18 @@ def test_what_is_no_master_is_told() -> None:
         Master("http://m:8080", lambda *_: (200, b"<html>")).workers("a")
     with pytest.raises(ConnectionLost, match="does not answer"):
         Master("http://127.0.0.1:1").workers("a")
+
+
+def test_a_host_that_the_cluster_does_not_know_is_refused_with_those_that_it_knows() -> None:
+    interface = Interface([worker("ALIVE", host="10.0.0.1"), worker("ALIVE", host="node2.example.com")])
+    with pytest.raises(LeaderError, match=r"no worker on 'nodd2', but on 10\.0\.0\.1, node2\.example\.com: name one"):
+        Master("http://m:8080", interface).check_known("nodd2")
+
+
+def test_a_host_is_asked_for_as_the_cluster_spells_it() -> None:
+    before, after = worker("ALIVE", host="node2.example.com"), worker("DECOMMISSIONED", host="node2.example.com")
+    interface = Interface([before], [before], [after])
+    master = Master("http://m:8080", interface)
+    master.check_known("NODE2")
+    assert master.decommission("NODE2", 5.0, interface) == []
+    assert interface.asked.count("POST http://m:8080/workers/kill/?host=node2.example.com") == 1

@@ -33,6 +33,18 @@ def test_one_that_is_barred_takes_nothing_over_and_another_does(arena: Arena, go
     assert barred.grants() == []
 
 
+def test_a_bar_of_a_host_holds_for_a_process_that_has_named_itself_there(arena: Arena) -> None:
+    own = "host-b-4711-0a1b2c"
+    leader, barred, other = arena.start_led(own, "host-c-4711-0a1b2c")
+    bar(arena, "host-b")
+    arena.run(TIMING.long_ttl)
+    leader.crash()
+    arena.run(LONG)
+    assert arena.leaders() == [other]
+    assert barred.grants() == []
+    assert any("it does not take over" in each for each in said(barred))
+
+
 def end(leader: Process, how: str) -> None:
     if how == "crash":
         leader.crash()
