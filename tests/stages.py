@@ -111,6 +111,11 @@ STAGES: Mapping[str, Stage] = {
             *_of("unit/ha/sidecar/test_ends_in_order", "exit_0_is_a_failure_that_is_kept_and_counted[kept]"),
             *_of("unit/ha/sidecar/test_ends_in_order", "an_end_that_is_meant_is_a_success[exit]"),
             *_of("unit/ha/sidecar/test_ends_in_order", "an_end_that_is_meant_is_a_success[raised]"),
+            *_of("unit/ha/sidecar/test_ends_in_order", "a_program_that_has_ended"),
+            *_of(
+                "unit/ha/sidecar/test_ends_in_order",
+                "a_script_that_puts_its_program_into_the_background_is_no_success[nohup]",
+            ),
             *_of("unit/ha/sidecar/test_settling", "a_cancelled_job", "a_job_is_started_again"),
             *_of(
                 "unit/ha/sidecar/test_sidecar",

@@ -1,8 +1,9 @@
 """End file: a program says in it why an end now would be a failure, and what mends that failure.
 
 It lies beside the program's report on its queries, one for each run. A program makes it when it enters its block of
-``ha.lead``, and removes it when it leaves the block as it was meant to. While it is there, an exit code of 0 is a
-failure: a shell can hide the code of a program, and ``os._exit(0)`` leaves no block.
+``ha.lead``, and empties it when it leaves the block as it was meant to. While it says something, an exit code of 0 is a
+failure: a shell can hide the code of a program, and ``os._exit(0)`` leaves no block. If there is none, the program has
+said nothing of its end, and the guard may (:mod:`ha.sidecar.command.left_behind`).
 """
 
 import os
@@ -30,9 +31,8 @@ INSIDE = End("it was inside its block of ha.lead.", inside=True)
 def tell(end: End) -> None:
     """Notify the sidecar, if the program runs under one; if that fails, a restart follows, as it would anyway."""
     if path := os.environ.get("HA_QUERIES"):
-        file = of(Path(path))
         with suppress(OSError):
-            write(file, end) if end.said or end.remedy else file.unlink(missing_ok=True)
+            write(of(Path(path)), end)
 
 
 def told(report: Path) -> End:

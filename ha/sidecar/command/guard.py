@@ -12,7 +12,8 @@ The guard kills the command, and all that it has started in whatever session, wh
 - the command's JVM has ended. The variable HA_SPARK_JVM names a file that will contain its process id. Without its JVM
   a Python driver would run on for a while as if nothing had happened.
 
-After the command's own end the rest of its process group has some seconds; nothing else that it has started does. If
+After the command's own end the rest of its process group has some seconds; if it has ended with 0, so has all that it
+has started, and what works on is told: it is no success to have put a program into the background. If
 the guard itself is killed, the kernel kills the command (parent-death signal), and the sidecar or the next one kills
 the rest (:mod:`ha.sidecar.command.offspring`). The guard imports little besides the standard library, to stay small.
 
@@ -82,12 +83,10 @@ def main(arguments: list[str]) -> int:
         tee.start()
     if (said := watch.until_the_end(child)) is not None:
         _signal(child, signal.SIGKILL)
-        if tee is not None:
-            tee.keep(said.encode())
-        with suppress(OSError):  # its reader is gone, too
-            sys.stderr.write(said)
-            sys.stderr.flush()
-    code = _finish(child, watch.deadline)
+        _say(said, tee)
+    code, said = _finish(child, watch.deadline)
+    if said:
+        _say(said, tee)
     if tee is not None:
         tee.finish()
     watch.orders.report(code, granted=watch.granted, deadline=watch.deadline.read()[1])
@@ -183,21 +182,36 @@ def _reap(child: "subprocess.Popen[bytes]") -> bool:
         os.waitpid(found.si_pid, 0)
 
 
-def _finish(child: "subprocess.Popen[bytes]", deadline: DeadlineReader) -> int:
-    """End the rest of the group, and what else the command has started; returns the exit code of the command."""
+def _finish(child: "subprocess.Popen[bytes]", deadline: DeadlineReader) -> tuple[int, str]:
+    """End what the command has started; returns its exit code, and what is to be said of those that worked on."""
     status = child.wait()
     # A driver's JVM ends a moment later and cleans up. It has time for that while no other contender can lead.
     # Not so if the driver was killed: waiting for that would be half a second of the takeover.
     if status == -signal.SIGKILL:
         _signal(child, signal.SIGKILL)
     end = now() + GROUP_GRACE_S
-    _reap(child)
-    while _signal(child, 0) and now() < min(end, deadline.read()[1]):
+    there = _reap(child)
+    while (_signal(child, 0) or (there and status == 0)) and now() < min(end, deadline.read()[1]):
         time.sleep(0.02)
-        _reap(child)
+        there = _reap(child)
+    said = _told_left() if there and status == 0 else ""
     _signal(child, signal.SIGKILL)
     end_all(lambda: descendants(os.getpid()) if _reap(child) else [])
-    return status if status >= 0 else 128 - status
+    return (status if status >= 0 else 128 - status), said
+
+
+def _told_left() -> str:
+    from ha.sidecar.command import left_behind  # noqa: PLC0415  # a guard is to stay small, and few come here
+
+    return left_behind.told(os.getpid(), GROUP_GRACE_S)
+
+
+def _say(said: str, tee: Tee | None) -> None:
+    if tee is not None:
+        tee.keep(said.encode())
+    with suppress(OSError):  # its reader is gone, too
+        sys.stderr.write(said)
+        sys.stderr.flush()
 
 
 if __name__ == "__main__":

@@ -150,11 +150,11 @@ def test_an_engine_and_an_end_of_which_nothing_is_said(tmp_path: Path, monkeypat
         assert end_file.told(report) == End(end.said[:1000], end.remedy[:1000], end.inside)
         assert end_file.told(tmp_path / "queries-10") == End()
     end_file.tell(End())
-    end_file.tell(End())
-    assert not end_file.of(report).exists()
+    assert end_file.told(report) == End()
+    assert end_file.of(report).exists(), "it has said how it ends: nobody else does"
     monkeypatch.delenv("HA_QUERIES")
     end_file.tell(end_file.INSIDE)
-    assert list(tmp_path.iterdir()) == []
+    assert [each.name for each in tmp_path.iterdir()] == ["queries-1.end"]
 
 
 def test_one_step_of_settling_is_not_another(tmp_path: Path) -> None:

@@ -45,3 +45,31 @@ def test_an_end_that_is_meant_is_a_success(workplace: Workplace, notes: Notes, p
     del notes
     assert run(workplace, "a", LEADS + program, **ONCE).wait() == 0
     assert state(workplace)[2] == ["status=FINISHED"]
+
+
+BACKGROUND = """
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=NEW)
+"""
+
+
+@pytest.mark.parametrize("new_session", ["True", "False"], ids=["setsid", "nohup"])
+def test_a_script_that_puts_its_program_into_the_background_is_no_success(
+    workplace: Workplace, new_session: str
+) -> None:
+    sidecar = run(workplace, "a", BACKGROUND.replace("NEW", new_session), **ONCE)
+    sidecar.until_said("No restart mends this")
+    kept = failures(workplace)[0]
+    assert kept["class"] == "exit-0"
+    assert "The command has ended with 0: it left programs behind, which were ended after 5 s: " in kept["message"]
+    assert "time.sleep(3600)' (" in kept["message"]
+    assert "Start the program in the foreground" in sidecar.said
+    assert state(workplace)[2] != ["status=FINISHED"]
+
+
+def test_a_program_that_has_ended_in_order_may_leave_a_helper_behind(workplace: Workplace) -> None:
+    ends = BACKGROUND.replace("NEW", "True") + "import ha\nwith ha.lead('orders') as it: it.finish()"
+    sidecar = run(workplace, "a", ends, **ONCE)
+    assert sidecar.wait() == 0
+    assert state(workplace)[2] == ["status=FINISHED"]
+    assert "the command has ended with 0, but it left programs behind" in sidecar.said
