@@ -1,5 +1,6 @@
 """The command line: ``ha``. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no leader, 4 no store answered in time."""
 
+import io
 import sys
 
 import click
@@ -35,7 +36,14 @@ def app() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
     inherited.settle()
+    _show_whatever_is_said(sys.stdout)
     sys.exit(exit_code(arguments))
+
+
+def _show_whatever_is_said(out: object) -> None:
+    """Let a terminal that is not of UTF-8 show a sign that it does not have by its number, as standard error does."""
+    if isinstance(out, io.TextIOWrapper) and out.encoding.lower().replace("-", "") != "utf8":
+        out.reconfigure(errors="backslashreplace")
 
 
 def exit_code(arguments: list[str] | None = None) -> int:
