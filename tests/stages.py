@@ -125,6 +125,7 @@ STAGES: Mapping[str, Stage] = {
                 ),
             ),
             *_of("unit/ha/sidecar/test_inherited", "grid"),
+            *_of("unit/ha/sidecar/test_without_pidfds", "a_command_ends_as_it_ends", "what_it_has_started"),
             "tests/unit/ha/cli/test_status.py",
         ),
     ),

@@ -35,6 +35,7 @@ from pathlib import Path
 import msgspec
 
 from ha.config.command_settings import EXPONENTIAL_DELAY, CommandSettings
+from ha.hosts.held_process import ending_of
 from ha.program import end_file, exit_codes
 from ha.program.engine_state import EngineState
 from ha.program.files import write
@@ -130,7 +131,7 @@ class Engine:
         return code
 
     def _watch(self, jvm: Process) -> int:
-        pid = os.pidfd_open(jvm.pid)
+        pid = ending_of(jvm.pid)
         if not self._await(pid):
             self._tell_of_the_jvm()
             return 128 + signal.SIGTERM if self._asked else exit_codes.JVM_ENDED
@@ -155,7 +156,7 @@ class Engine:
 
     def _wait(self, jvm: int) -> bool:
         """Wait until something has happened; returns whether the JVM has ended."""
-        program = [os.pidfd_open(self._program.pid)] if self._program is not None else []
+        program = [ending_of(self._program.pid)] if self._program is not None else []
         watched = [] if self._asked else [jvm]  # else the program has the time that the guard gives it
         nap = None if self._start_at == FOREVER else max(0.0, self._start_at - now())
         ready = select.select([*program, *watched, self._woken], [], [], nap)[0]

@@ -37,6 +37,7 @@ from functools import partial
 from pathlib import Path
 
 from ha.hosts import inherited
+from ha.hosts.held_process import ending_of
 from ha.program.deadline_file import DeadlineReader
 from ha.sidecar.command.guard_orders import NEVER, TERMINATE, Orders
 from ha.sidecar.command.memory import descendants
@@ -113,10 +114,10 @@ class _Watch:
 
     def until_the_end(self, child: "subprocess.Popen[bytes]") -> str | None:
         """Return None when the command has ended, and a text to be shown, or an empty one, when it is to be killed."""
-        ended = os.pidfd_open(child.pid)
+        ended = ending_of(child.pid)
         while True:
             if self._jvm_file and self._jvm < 0:
-                self._jvm = _ending_of(Path(self._jvm_file))
+                self._jvm = _end_of_jvm(Path(self._jvm_file))
             nap = min(LONGEST_PAUSE_S, max(0.0, self._until() - now()))
             waits = [ended, self.orders.fileno(), *([self._jvm] if self._jvm >= 0 else [])]
             ready = select.select(waits, [], [], nap)[0]
@@ -151,10 +152,10 @@ def die_with(parent: int) -> None:
     inherited.usual_signals()
 
 
-def _ending_of(file: Path) -> int:
+def _end_of_jvm(file: Path) -> int:
     """Return a descriptor that becomes readable when the process in the file has ended; -1 if there is no file yet."""
     try:
-        return os.pidfd_open(int(file.read_text()))
+        return ending_of(int(file.read_text()))
     except FileNotFoundError:
         return -1
     except ProcessLookupError:

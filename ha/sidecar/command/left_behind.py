@@ -48,11 +48,11 @@ def _is_gateway(pid: int) -> bool:
 
 
 def _name(pid: int) -> str:
-    """Return the words of a process and its number; nothing if it has ended."""
+    """Return a process's program without its folder, its words and its number; nothing if it has ended."""
     with suppress(OSError, IndexError):
-        words = os.fsdecode((PROC / f"{pid}" / "cmdline").read_bytes()).replace("\0", " ").strip()
-        if _stat(pid)[0] not in "ZX" and words:
-            return f"{words[:LONGEST]!r} ({pid})"
+        program, *words = os.fsdecode((PROC / f"{pid}" / "cmdline").read_bytes()).rstrip("\0").split("\0")
+        if _stat(pid)[0] not in "ZX" and program:
+            return f"{' '.join([os.path.basename(program), *words])[:LONGEST]!r} ({pid})"  # noqa: PTH119
     return ""
 
 

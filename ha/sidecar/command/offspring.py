@@ -5,12 +5,12 @@ the path of the deadline file in their environment, which they have from the com
 """
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ha.hosts.held_process import HeldProcess
 from ha.sidecar.command.memory import PROC
 from store.clock import BOOT_CLOCK, now
 
@@ -65,13 +65,13 @@ def _kill(found: list[int], find: Callable[[], list[int]]) -> None:
     processes = {}
     for pid in found:
         with suppress(OSError):  # it has ended
-            processes[pid] = os.pidfd_open(pid)
+            processes[pid] = HeldProcess(pid)
     again = set(find())  # a number that is not among them may be another process's by now
     for pid, process in processes.items():
         with suppress(OSError):  # it has ended, or may not be killed, which is told at the end
             if pid in again:
-                signal.pidfd_send_signal(process, signal.SIGKILL)
-        os.close(process)
+                process.kill()
+        process.close()
 
 
 def _tell(pids: list[int]) -> None:

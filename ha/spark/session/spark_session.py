@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
+from ha.hosts.held_process import ending_of
 from ha.leadership.leadership import Leadership
 from ha.spark.session.private_names import check_version, jvm_of, running_queries
 from leader.errors import InvalidSettings, NotLeader
@@ -33,7 +34,7 @@ class Jvm:
         try:
             self._java = jvm_of(spark).java
             self.pid = int(self._java.lang.ProcessHandle.current().pid())
-            self._process = os.pidfd_open(self.pid)
+            self._process = ending_of(self.pid)
         except InvalidSettings:
             raise
         except Exception as error:
