@@ -31,8 +31,11 @@ __all__ = ["Answer", "Checkpoint", "Client", "Leadership", "Metadata", "Status",
 def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415  # laziness is the point
 
+    from ha.hosts import own_packages  # noqa: PLC0415
+
     if name == "errors":  # the docs name errors as ha.errors.Fenced, after `import ha` alone
         return import_module("ha.errors")
     if name not in _PLACES:
         raise AttributeError(f"module 'ha' has no attribute {name!r}")
+    own_packages.check()
     return getattr(import_module(_PLACES[name]), name)

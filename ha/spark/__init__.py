@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ha.hook.entry import install
+from ha.hosts import own_packages
 from ha.spark.session.callback_guard import changes
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def __getattr__(name: str) -> Any:
     return getattr(module, name)
 
 
+own_packages.check()
 install(changes())
 
 if os.environ.get("HA_ENGINE"):
