@@ -93,6 +93,7 @@ STAGES: Mapping[str, Stage] = {
                     "hangs",
                     "job_status",
                     "promoted_away",
+                    "replaced_installation",
                     "restart_query",
                     "savepoints",
                     "staying",

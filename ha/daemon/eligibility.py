@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from ha.hosts.installation import gone
 from leader.contender.runtime import Runtime
 from leader.job.barring import bar_if_drained
 from leader.layout.bar import Bar
@@ -39,7 +40,7 @@ class Eligibility:
     def obstacle(self, job: str) -> str | None:
         """Return why this process cannot lead the job, as one sentence; None if nothing is known against it."""
         with self._lock:
-            return self._refused.get(job) or self._obstacles.get(job)
+            return self._refused.get(job) or self._obstacles.get(job) or gone() or None
 
     def refuse(self, job: str, sentence: str) -> None:
         """Note an obstacle that lasts as long as this process."""

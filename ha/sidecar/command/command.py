@@ -11,6 +11,7 @@ from typing import Any
 
 from ha.daemon.process import ContendingProcess
 from ha.hosts.crew import Crew
+from ha.hosts.installation import gone
 from ha.program import end_file, engine_state, grant_file, heartbeat, output_log, request_file, settle_file
 from ha.program.deadline_file import DeadlineWriter
 from ha.program.end_file import End
@@ -28,7 +29,7 @@ from ha.sidecar.command.run_environment import RunEnvironment
 from ha.sidecar.command.run_files import RunFiles
 from ha.sidecar.command.succession import Succession
 from ha.sidecar.command.thread_dumps import first_of, thread_dumps
-from leader.errors import InvalidSettings
+from leader.errors import InvalidSettings, LeaderError
 from leader.job.programs import Program
 from leader.layout.names import LeaderDirectory
 from leader.timing import NEVER
@@ -154,7 +155,9 @@ class Command:
 
     def start(self, number: int, leader: LeaderDirectory | None, excluded: Sequence[str] = ()) -> None:
         """Start run ``number``, from 1: with a grant, or, with None, as a warm standby that waits for one."""
-        # OSError: it cannot be started. Unreadable: a file of its program is damaged.
+        # OSError: it cannot be started. LeaderError: a file of its program is damaged, or one of ours is gone.
+        if lack := gone():
+            raise LeaderError(lack)
         self.starts = number
         self._make_place()
         self.deadline.forget()
