@@ -198,6 +198,13 @@ STAGES: Mapping[str, Stage] = {
         (
             "tests/system/benchmarks/",
             "tests/system/integration/test_costs.py",
+            *_of(
+                "system/simulation/test_costs",
+                "an_agent_",
+                "an_audit_",
+                "while_all_is_well_a_host_asks_the_namenode_twice_a_minute_for_a_job[with an",
+                "while_nobody_leads_only_the_agent_asks[30.0",
+            ),
             "tests/unit/benchmarks/test_takeover.py::test_a_round_with_real_contenders",
             "tests/unit/benchmarks/test_counting.py",
             "tests/unit/benchmarks/test_workers.py",
