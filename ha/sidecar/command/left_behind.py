@@ -30,9 +30,10 @@ def told(guard: int, grace: float) -> str:
 
 def left_behind(guard: int) -> list[str]:
     """Return the programs below a guard that still work, without the command's own JVM and what is below that."""
-    cleaning = [pid for pid in descendants(guard) if _parent(pid) == guard and _is_gateway(pid)]
+    found = descendants(guard)  # first: what a JVM starts meanwhile is none of them
+    cleaning = [pid for pid in found if _parent(pid) == guard and _is_gateway(pid)]
     spared = {*cleaning, *(below for pid in cleaning for below in descendants(pid))}
-    return [name for pid in descendants(guard) if pid not in spared and (name := _name(pid))]
+    return [name for pid in found if pid not in spared and (name := _name(pid))]
 
 
 def _parent(pid: int) -> int:
