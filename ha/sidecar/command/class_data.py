@@ -32,7 +32,9 @@ NAME = "spark-classes"
 TRAINING = Path(__file__).with_name("class_training.py")
 TRAINING_S = 600.0  # longest time for making an archive; 15 s on an idle machine, but it has the lowest priority
 LOOK_S = 2.0  # longest wait for a look into the cache: 0.3 s on an idle machine, for Java's version and a checksum
-BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # options of the training: a quarter less of a processor's time
+# An option of the training: a fifth less of a processor's time. It chooses no collector: a site may have chosen another
+# in spark-defaults.conf, and a JVM that is told of two does not start.
+BRIEF = "-XX:TieredStopAtLevel=1"
 QUIET = "-Xlog:cds*=off -Xlog:class+path*=off"  # options of Java: say nothing of an archive that does not fit
 _log = logging.getLogger("ha")
 

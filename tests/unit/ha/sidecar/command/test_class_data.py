@@ -6,6 +6,7 @@ Here ``spark-submit`` is a script of the shell. ``benchmarks.spark.failover`` ha
 import logging
 import os
 import re
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,9 +15,11 @@ import pytest
 
 from ha.hosts.cache import intact
 from ha.hosts.class_archives import forget_old
+from ha.hosts.java import find_java
 from ha.sidecar.command import class_data
 from ha.sidecar.command.class_data import ClassData, jars_of
 from tests.limits import joined
+from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import NOTES, Notes, run
 from tests.unit.ha.programs import Workplace, alive
 from tests.unit.ha.waiting import wait_until
@@ -72,6 +75,13 @@ def test_it_is_made_once_and_used_by_all(spark: Path) -> None:
     assert list(options) == ["SPARK_SUBMIT_OPTS"]
     assert options["SPARK_SUBMIT_OPTS"].startswith(f"-XX:SharedArchiveFile={first.archive} -Xshare:auto -Xlog:cds")
     assert options["SPARK_SUBMIT_OPTS"].endswith(" -Dusers=own"), "what the user says comes later, and so counts"
+
+
+@pytest.mark.parametrize("site", ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4"])
+def test_the_options_of_the_training_bear_those_of_a_site(site: str) -> None:
+    command = [str(find_java().path), *class_data.BRIEF.split(), site, "-version"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert said.returncode == 0, said.stderr
 
 
 def test_two_sidecars_that_begin_together_make_one(spark: Path) -> None:
