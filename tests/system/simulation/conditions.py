@@ -36,7 +36,7 @@ def check_conditions(system: System) -> Iterator[Violation]:
     """Yield violations of the promises that depend on the disturbances."""
     published = list(publications(_history(system), JOB))
     yield from _reachable(system, published)
-    yield from _corrected(system, published)
+    yield from corrected(system, published)
     yield from _changed(system, published)
     yield from _exchanged(system)
     yield from _gone_back(system, published)
@@ -136,7 +136,7 @@ def _last(published: list[Publication], event: LookedUp) -> int:
     return max(number for number, each in enumerate(published) if each.since <= event.ended)
 
 
-def _corrected(system: System, published: list[Publication]) -> Iterator[Violation]:
+def corrected(system: System, published: list[Publication]) -> Iterator[Violation]:
     """R4: a stale or forged answer is corrected within the audit interval."""
     bound = system.plan.audit + system.plan.fresh + 2 * SETTLING
     born: dict[str, float] = {}
