@@ -33,6 +33,7 @@ class Result:
     error: str = ""
     text: str = ""
     skipped: str = ""
+    cores: float = 0.0  # seconds of processors since its setup, also of the processes that it has waited for
 
 
 @dataclass(slots=True)
@@ -153,7 +154,7 @@ class Running:
         before = self.results.get(line["id"])
         now = Result(
             line["id"], line["outcome"], line["at"], line["seconds"], self.name,
-            line["error"] or "", line["text"] or "", line["skipped"] or "",
+            line["error"] or "", line["text"] or "", line["skipped"] or "", line["cores"],
         )  # fmt: skip
         if before is not None:
             now.seconds += before.seconds

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-UNITS = ("unit-1", "unit-2")
+UNITS = ("unit-1", "unit-2", "unit-3")
 """Lanes of what needs no server, starts no program and takes no second: a failure there is never a matter of time."""
 
 
@@ -31,12 +31,13 @@ LANES: Mapping[str, Lane] = {
     "programs-3": Lane(),
     UNITS[0]: Lane(),
     "programs-4": Lane(),
+    UNITS[1]: Lane(),
     "pure-1": Lane(),
     "pure-2": Lane(),
     "servers": Lane(jvms=True),
-    UNITS[1]: Lane(),
+    UNITS[2]: Lane(),
 }
-"""In the order in which they begin: the longest first."""
+"""In the order in which they begin: the longest first; the last ones run side by side until the end."""
 
 DRIVERS = ("tests/system/spark/test_supervised.py", "tests/system/spark/test_word_count.py")
 """Tests that start cold drivers of their own."""

@@ -6,6 +6,7 @@ A line is a JSON object. ``begins`` names a test that begins, ``when`` (setup, c
 
 import faulthandler
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -60,6 +61,7 @@ class Recorder:
         path: Path = config.getoption("--record")
         self._out: IO[str] = path.open("a", buffering=1)
         self._limits: dict[str, float] = {}
+        self._cores = 0.0
         # Pytest puts its own file in place of the output, which is lost with the process.
         self._stacks = path.with_suffix(".stacks").open("a")
         faulthandler.register(signal.SIGUSR1, self._stacks)
@@ -77,6 +79,7 @@ class Recorder:
         self._write(collected=len(session.items))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._cores = _of_cores()
         self._write(begins=nodeid, limit=self._limits[nodeid])
 
     @pytest.hookimpl(wrapper=True)
@@ -84,7 +87,8 @@ class Recorder:
         report: pytest.TestReport = yield
         raised = call.excinfo if report.failed else None
         self._write(
-            id=item.nodeid, when=report.when, outcome=report.outcome, seconds=report.duration, skipped=_reason(report),
+            id=item.nodeid, when=report.when, outcome=report.outcome, seconds=report.duration,
+            cores=_of_cores() - self._cores, skipped=_reason(report),
             error=f"{raised.typename}: {raised.value}" if raised is not None else None,
             text=report.longreprtext if report.failed else None,
         )  # fmt: skip
@@ -93,6 +97,12 @@ class Recorder:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         self._write(ended=int(exitstatus))
+
+
+def _of_cores() -> float:
+    """Return the seconds of processors of this process, and of those that it has waited for."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def _reason(report: pytest.TestReport) -> str | None:

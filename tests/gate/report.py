@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from tests.gate import again, machine
@@ -11,7 +11,11 @@ from tests.gate.lane import Result
 from tests.gate.run import Run, first_line
 
 RED = 1
-SLOWEST = 10
+MOST = 10
+FIGURES: Mapping[str, Callable[[Result], float]] = {
+    "The slowest": lambda each: each.seconds,
+    "The dearest, by processors": lambda each: each.cores,
+}
 
 Plan = Mapping[str, Sequence[str]]
 
@@ -79,8 +83,9 @@ def _details(run: Run, clock: Clock) -> None:
     for result in run.results.values():
         if result.outcome == "failed":
             clock.say(f"\n==== FAILED {result.id} (lane {result.lane})\n{result.text or result.error}")
-    slowest = sorted(run.results.values(), key=lambda each: -each.seconds)[:SLOWEST]
-    clock.say("The slowest: " + "; ".join(f"{each.seconds:.0f} s {each.id.rpartition('/')[2]}" for each in slowest))
+    for title, figure in FIGURES.items():
+        most = sorted(run.results.values(), key=figure, reverse=True)[:MOST]
+        clock.say(f"{title}: " + "; ".join(f"{figure(each):.0f} s {each.id.rpartition('/')[2]}" for each in most))
     clock.say(
         "Lanes: "
         + ", ".join(f"{name} {took:.0f} s ({cores:.0f} of cores)" for name, (took, cores) in run.seconds.items())

@@ -21,6 +21,7 @@ from tests.gate.report import Clock, red
 from tests.gate.run import Run
 from tests.limits import killed
 from tests.stages import STAGES
+from tests.system.gate.canaries import fails
 from tests.unit.ha.waiting import wait_until
 
 CANARIES = "tests/system/gate/canaries"
@@ -125,12 +126,13 @@ def test_a_test_that_fails_is_red_and_all_of_its_failures_are_known(run: Gate) -
     gate.lanes(plan)
     assert not gate.why
     assert [each.outcome for each in gate.results.values()] == ["failed", "failed", "failed", "passed"]
-    _, twice, at_its_end, _ = gate.results.values()
+    _, twice, at_its_end, unlimited = gate.results.values()
     assert "not within" in twice.error
     assert "breaks a promise" in twice.error
     assert "breaks a promise" in at_its_end.error
     assert red(gate, plan, []).startswith("FAILED: tests/system/gate/canaries/fails.py::test_fails, ")
     assert not again.may_be_luck(twice)
+    assert unlimited.cores > fails.BURNT_S / 2, "what a test costs counts the programs that it has waited for"
 
 
 @pytest.mark.programs

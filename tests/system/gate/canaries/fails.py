@@ -1,5 +1,7 @@
 """Tests that fail: one by its call, and one also by what is judged in its teardown."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -24,5 +26,10 @@ def test_fails_twice() -> None:
 def test_fails_at_its_end() -> None: ...
 
 
+BURNT_S = 0.2
+BURNS = f"import time\nwhile time.process_time() < {BURNT_S}: pass"
+
+
 @pytest.mark.timeout(0)
-def test_has_no_limit() -> None: ...
+def test_has_no_limit() -> None:
+    subprocess.run([sys.executable, "-S", "-c", BURNS], check=True, timeout=60)
