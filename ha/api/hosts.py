@@ -16,7 +16,7 @@ from starlette.responses import Response
 from ha.api.operations import PREFIX, Operation, encoded
 from ha.api.posts import asker, post
 from ha.api.process import ApiStores
-from ha.drain.drain import Drained, HostDrain, undrain
+from ha.drain.drain import Drained, HostDrain, Undrained, undrain
 from ha.drain.known import known_as
 from ha.views.ages import at_time
 from leader.errors import LeaderError
@@ -40,14 +40,6 @@ class DrainAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)] = 86_400
     """After this time the host may lead again at the latest."""
     unseen: bool = False  # even if no process is known to contend under that name
-
-
-class Undrained(msgspec.Struct, frozen=True):
-    """A host that may lead again: whether it was drained, and the jobs from which it was barred."""
-
-    host: str
-    drained: bool
-    jobs: list[str]
 
 
 class HostState(msgspec.Struct, frozen=True):
@@ -122,7 +114,8 @@ class Hosts:
     def _run(self, order: Bar) -> None:
         host = order.contender
         try:
-            ended: Drained | str = HostDrain(self._stores.admin(), order, wall()).run(TIMEOUT_S, CONCURRENCY)
+            asked = HostDrain(self._stores.admin(), self._stores.note(), order, wall())
+            ended: Drained | str = asked.run(TIMEOUT_S, CONCURRENCY)
         except (LeaderError, StoreError, TimeoutError) as error:
             ended = f"{error}"
         with self._lock:
@@ -132,11 +125,10 @@ class Hosts:
 
     def _undrain(self, request: Request) -> Undrained:
         host = _host(request)
-        known, jobs = undrain(self._stores.admin(), host)
-        if not known and not jobs and (spelled := self._known_as(host, "Nothing is changed.")) != host:
-            host = spelled
-            known, jobs = undrain(self._stores.admin(), host)
-        return Undrained(host, known, jobs)
+        done = undrain(self._stores.admin(), host)
+        if not done.drained and not done.jobs and (name := self._known_as(host, "Nothing is changed.")) != host:
+            done = undrain(self._stores.admin(), name)
+        return done
 
     def _known_as(self, host: str, what: str) -> str:
         try:

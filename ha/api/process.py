@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from ha.config.settings import Settings
 from ha.config.stores import Stores
+from ha.drain.drain import Note, for_all_users
 from ha.metrics.process_metrics import Metrics
 from ha.views.leases import Leases
 from leader.job.admin import JobAdmin
@@ -61,6 +62,10 @@ class ApiStores:
         """Return the operators' view of the jobs."""
         stores = self._process.stores
         return JobAdmin(self.files(), stores.zookeeper, stores.timing.call_timeout)
+
+    def note(self) -> Note:
+        """Return what notes orders that processes of all users read."""
+        return for_all_users(self._process.stores)
 
     def leases(self) -> Leases:
         """Return whether jobs are led, for one look."""

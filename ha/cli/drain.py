@@ -7,7 +7,7 @@ import msgspec
 
 from ha.cli.context import Context, command, operator
 from ha.cli.options import Seconds, printable, seconds_option
-from ha.drain.drain import Drained, HostDrain
+from ha.drain.drain import Drained, HostDrain, Undrained, for_all_users
 from ha.drain.drain import undrain as put_back
 from ha.drain.executors import Master, Worker
 from ha.drain.known import known_as
@@ -76,7 +76,10 @@ def drain(
             context.admin, host, "If the name is right, and its processes are not there yet, add --unseen."
         )
         order = msgspec.structs.replace(order, contender=known)
-    done = HostDrain(context.admin, order, wall(), lambda line: click.echo(line, err=True)).run(timeout, concurrency)
+    told = HostDrain(
+        context.admin, for_all_users(context.stores), order, wall(), lambda line: click.echo(line, err=True)
+    )
+    done = told.run(timeout, concurrency)
     workers, refused = [], ""
     try:
         workers = master.decommission(there, deadline - now()) if master is not None else []
@@ -95,14 +98,20 @@ def drain(
 @click.argument("host")
 def undrain(context: Context, host: str) -> None:
     """Let HOST lead again. Nothing moves by itself; no error if it is known, and not drained."""
-    known, jobs = put_back(context.admin, check_contender(host))
-    if not known and not jobs and (spelled := known_as(context.admin, host, "Nothing is changed.")) != host:
-        host = spelled
-        known, jobs = put_back(context.admin, host)
-    barred = f"{host} may lead again. It was barred from {len(jobs)} jobs. `ha host drain {host}` drains it."
-    context.show(
-        {"host": host, "drained": known, "jobs": jobs}, barred if known or jobs else f"{host} was not drained."
-    )
+    done = put_back(context.admin, check_contender(host))
+    if not done.drained and not done.jobs and (name := known_as(context.admin, host, "Nothing is changed.")) != host:
+        done = put_back(context.admin, name)
+    context.show(msgspec.to_builtins(done), _put_back(done))
+
+
+def _put_back(done: Undrained) -> list[str]:
+    host, jobs = done.host, done.jobs
+    said = f"{host} may lead again. It was barred from {len(jobs)} jobs. `ha host drain {host}` drains it."
+    lines = [said if done.drained or jobs else f"{host} was not drained."]
+    if done.not_yours:
+        theirs = ", ".join(done.not_yours)
+        lines.append(f"Not known, because they are other users' jobs: whether {theirs} still bar it.")
+    return lines
 
 
 def _said(done: Drained, workers: list[Worker], *, decommissioned: bool) -> str:

@@ -83,10 +83,13 @@ class ContendingProcess:
 
     def contend(self, job: str, endpoints: Mapping[str, str]) -> None:
         """Try to become the leader of the job, with endpoints that are published as soon as it is granted."""
+
         # Not before the roots have been tried. If one breaks the contract of renames, the listener hears of a refusal.
-        self._trial.then(
-            job, lambda: self._contender.contend(job, dict(endpoints)), lambda sentence: self._refuse(job, sentence)
-        )
+        # And not before it is known whether this host is drained.
+        def begin() -> None:
+            self._eligibility.when_looked(job, lambda: self._contender.contend(job, dict(endpoints)))
+
+        self._trial.then(job, begin, lambda sentence: self._refuse(job, sentence))
 
     def adopt(self, job: str, leader: LeaderDirectory, endpoints: Mapping[str, str]) -> None:
         """Take up a leadership whose process has died on this host; the listener is told of a grant or a revocation."""
@@ -101,6 +104,7 @@ class ContendingProcess:
         """Give the lease back, if this process holds it: nothing runs under it now."""
         # `successor`: the contender that is to lead next; empty for anybody.
         self._trial.forget(job)
+        self.runtime.post(lambda: self._eligibility.forget(job))
         self.runtime.post(lambda: self._contender.release(job, successor))
 
     def release_and_wait(self, jobs: Collection[str]) -> None:

@@ -7,10 +7,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import msgspec
 
+from ha.config.stores import Stores
 from ha.drain.plan import DrainPlan, SeenJob, least_loaded, plan
 from leader.errors import Fenced, LeaderError, NoLeader
 from leader.job import barring
@@ -20,11 +21,13 @@ from leader.layout.checkpoint import CheckpointEntry
 from leader.layout.lease import ANYBODY, Mode
 from leader.layout.names import CHECKPOINTS, LeaderDirectory
 from store.clock import BOOT_CLOCK, Clock
-from store.errors import StoreError
+from store.errors import PermissionDenied, StoreError
+from store.files import DIRECTORY_MODE, Files
 
 READERS = 8  # jobs that are looked at, or barred, at the same time
 POLL_S = 0.5  # seconds between two looks for a completed batch
 LOOKS = 3  # tries while leaders claim a job between two calls
+NOT_YOURS = "another user's job, which you may not read"
 
 
 class MovedJob(msgspec.Struct, frozen=True):
@@ -61,26 +64,43 @@ class Drained(msgspec.Struct, frozen=True):
     left: list[LeftJob]
 
 
+Note = Callable[[Callable[[Files], None]], object]
+"""Has a change made to the orders beside all jobs."""
+
+
+def for_all_users(stores: Stores) -> Note:
+    """Return what makes folders that each user of the root can read, whatever the mode of the jobs' own is."""
+
+    def note(change: Callable[[Files], None]) -> None:
+        with closing(stores.open(stores.settings.stores.files, DIRECTORY_MODE)) as files:
+            files.call("drain", change, stores.patience)
+
+    return note
+
+
 class HostDrain:
     """The drain of one host."""
 
     def __init__(
         self,
         admin: JobAdmin,
+        note: Note,
         order: Bar,
         wall: float,
         tell: Callable[[str], None] = lambda _: None,
         clock: Clock = BOOT_CLOCK,
     ) -> None:
         """Do nothing yet."""
-        # `order`: the host, as `known_as` spells it; until when, by whom and why. `wall`: seconds since 1970, to tell
-        # which other bars are over. `tell`: takes a line for people; called from several threads. `clock`: measures and
-        # waits.
-        self._admin, self._order, self._wall, self._tell, self._clock = admin, order, wall, tell, clock
+        # `note`: as :func:`for_all_users` makes it. `order`: the host, as `known_as` spells it; until when, by whom and
+        # why. `wall`: seconds since 1970, to tell which other bars are over. `tell`: takes a line for people; called
+        # from several threads. `clock`: measures and waits.
+        self._admin, self._note, self._order, self._wall = admin, note, order, wall
+        self._tell, self._clock = tell, clock
         self._host = order.contender
         self._lock = threading.Lock()
         self._leads: Counter[str] = Counter()
         self._drained: set[str] = set()
+        self._closed: list[str] = []  # jobs of others that this user may not read
 
     def run(self, timeout: float, concurrency: int) -> Drained:
         """Drain the host."""
@@ -92,10 +112,13 @@ class HostDrain:
         wanted = plan(seen, self._host, self._drained)
         self._leads = Counter(each.holder for each in seen if each.holder)
         stuck = [LeftJob(each.job, "no other contender may lead it: start one elsewhere") for each in wanted.stuck]
+        unknown = f"{NOT_YOURS}, so it is not known whether {self._host} leads it"
+        closed = [LeftJob(each, unknown) for each in self._closed]
         if stuck and not wanted.move:
-            return Drained(self._host, 0, [], stuck)
-        self._admin.call("drain", lambda files: barring.drain(files, self._order))
-        done: list[MovedJob | LeftJob] = [*stuck, *self._bar(wanted)]
+            return Drained(self._host, 0, [], [*stuck, *closed])
+        self._admin.call("root", lambda files: files.make_root())  # with the mode of the jobs' own directories
+        self._note(lambda files: barring.drain(files, self._order))
+        done: list[MovedJob | LeftJob] = [*stuck, *closed, *self._bar(wanted)]
         with ThreadPoolExecutor(concurrency, "ha-drain") as crew:
             done += crew.map(lambda each: self._move(each, deadline), wanted.move)
         done += self._back(wanted, done, deadline)
@@ -121,6 +144,9 @@ class HostDrain:
                 try:
                     return self._look_once(job)
                 except NoLeader:
+                    return None
+                except PermissionDenied:
+                    self._closed.append(job)
                     return None
         return self._look_once(job)
 
@@ -217,16 +243,37 @@ class HostDrain:
         return False
 
 
-def undrain(admin: JobAdmin, host: str) -> tuple[bool, list[str]]:
-    """Let a host take over again; returns whether it was drained, and the jobs from which it was barred."""
+class Undrained(msgspec.Struct, frozen=True):
+    """What became of the end of a drain.
+
+    Attributes:
+        host: its name.
+        drained: whether the host was.
+        jobs: from which it was barred.
+        not_yours: jobs of other users, which may still bar it.
+    """
+
+    host: str
+    drained: bool
+    jobs: list[str]
+    not_yours: list[str]
+
+
+def undrain(admin: JobAdmin, host: str) -> Undrained:
+    """Let a host take over again."""
     # StoreError: the file system does not answer; ask again.
     known = admin.call("undrain", lambda files: barring.undrain(files, host))
+    closed: list[str] = []
 
     def one(job: str) -> str | None:
         try:
             return job if barring.unbar(admin, job, host) else None
         except NoLeader:
             return None
+        except PermissionDenied:
+            closed.append(job)
+            return None
 
     with ThreadPoolExecutor(READERS, "ha-drain") as crew:
-        return known, list(filter(None, crew.map(one, admin.jobs())))
+        jobs = list(filter(None, crew.map(one, admin.jobs())))
+    return Undrained(host, known, jobs, sorted(closed))

@@ -8,6 +8,7 @@ from leader.errors import LeaderError, NoLeader
 from leader.job.admin import JobAdmin
 from leader.layout.bar import bars
 from leader.layout.hosts import alike, covers, host_of
+from store.errors import PermissionDenied
 
 
 def known_as(admin: JobAdmin, host: str, what: str) -> str:
@@ -27,7 +28,7 @@ def known_as(admin: JobAdmin, host: str, what: str) -> str:
     jobs, unseen = admin.jobs(), False
     for past in (False, True):
         for job in jobs:
-            with suppress(NoLeader):
+            with suppress(NoLeader, PermissionDenied):  # other users' jobs tell nothing
                 names, blind = _past(admin, job) if past else _present(admin, job)
                 seen.update(names)
                 unseen = unseen or blind

@@ -17,9 +17,10 @@ from leader.layout.checkpoint import Checkpoint, CheckpointEntry
 from leader.layout.information import Record
 from leader.layout.names import CHECKPOINTS, check_job, unguarded_in
 from leader.layout.pause import Pause, present
-from store.errors import StoreError
+from store.errors import PermissionDenied, StoreError
 
 UNREACHABLE = "unreachable"  # in place of the lease of a job whose root does not answer
+NOT_YOURS = "not-yours"  # in place of the lease of a job whose directory this user may not read
 DAMAGED = "damaged"  # in place of the lease of a job whose record holds none
 
 
@@ -66,7 +67,8 @@ class JobSummary(msgspec.Struct, frozen=True):
         state: as Flink names it; null if this version does not know it.
         epoch: of its newest leadership.
         lease: who attests it: ``zookeeper`` or ``hdfs``. Without a leader, why: ``released``, ``session-gone``,
-            ``expired``. ``damaged`` if there is no lease, ``unreachable`` if its root does not answer.
+            ``expired``. ``damaged`` if there is no lease, ``unreachable`` if its root does not answer,
+            ``not-yours`` if this user may not read its directory.
         holder: the contender that holds the lease.
         last_holder: the one that held it last, if nobody does now.
         overdue: whether the holder has not renewed the lease in time; nobody may lead then.
@@ -108,6 +110,8 @@ def summaries(admin: JobAdmin, leases: Leases) -> list[JobSummary]:
             found.append(summary(admin, job, leases))
         except NoLeader:
             found.append(JobSummary(job))
+        except PermissionDenied:
+            found.append(JobSummary(job, lease=NOT_YOURS))
         except StoreError:  # its root of the group; jobs at other roots are shown
             found.append(JobSummary(job, lease=UNREACHABLE))
     return found

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ha.spark.replication.report import SUFFIX
-from ha.views.jobs import DAMAGED, UNREACHABLE, JobSummary
+from ha.views.jobs import DAMAGED, NOT_YOURS, UNREACHABLE, JobSummary
 from leader.job.status import Status
 from leader.layout.hosts import covers
 
@@ -11,6 +11,7 @@ _TERMINAL = {each.value for each in Status if each.globally_terminal}
 _UNKNOWN = {
     DAMAGED: "its record holds no lease: somebody has changed it by hand, and `ha host doctor {job}` says what helps",
     UNREACHABLE: "its root does not answer",
+    NOT_YOURS: "it is another user's, who lets nobody else read it: ask as that user",
 }
 _ENDS = {"released": "gave its lease back", "session-gone": "was gone", "expired": "stopped renewing its lease"}
 

@@ -2,6 +2,7 @@
 
 A bar (:mod:`leader.layout.bar`) keeps one contender from taking one job over. A drain is the same name in the folder
 ``.drained`` beside all jobs: every process of that host looks there once, at its start, and bars itself.
+Whoever may enter the root must be able to read that folder: processes of other users are on the host, too.
 """
 
 from contextlib import suppress

@@ -84,7 +84,8 @@ export class JobList {
   told(all) {
     if (!this.where) return;
     const lost = all.filter((row) => row.lease === "unreachable").length;
-    const silent = this.where.zookeeper && all.length && all.every((row) => row.contenders === null);
+    const mine = all.filter((row) => row.lease !== "not-yours");
+    const silent = this.where.zookeeper && mine.length && mine.every((row) => row.contenders === null);
     const said = [
       el("span", {}, this.where.files, lost ? el("span", { class: "note bad" }, `${lost} jobs lie where it does not answer`) : null),
       this.where.zookeeper ? el("span", {}, `ZooKeeper ${this.where.zookeeper}`, silent ? el("span", { class: "note bad" }, "does not answer") : null) : el("span", {}, "no ZooKeeper"),

@@ -33,7 +33,12 @@ def test_a_host_is_drained_and_may_lead_again(served: Served, quick: Path) -> No
     assert found["result"] == {"host": "z", "barred": 1, "moved": [], "left": []}
     files = LocalFiles(quick, durable=False)
     assert set(bars(tree.read(files, "orders")[1])) == {"z"}
-    assert served.ask("POST", f"{PATH}/undrain", {})[1] == {"host": "z", "drained": True, "jobs": ["orders"]}
+    assert served.ask("POST", f"{PATH}/undrain", {})[1] == {
+        "host": "z",
+        "drained": True,
+        "jobs": ["orders"],
+        "not_yours": [],
+    }
     assert drained(files) == {}
     assert served.get(PATH)[1]["barred_until"] is None
 

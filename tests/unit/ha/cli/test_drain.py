@@ -41,7 +41,8 @@ def test_a_host_is_drained_and_takes_over_again_only_when_it_may(workplace: Work
     assert listed(workplace)["epoch"] == 2
     assert "a may lead again. It was barred from 1 jobs." in asked(workplace, "host", "undrain", "a")
     assert notes.until(4, again)[::3] == ("a", 3)
-    assert json.loads(asked(workplace, "host", "undrain", "a", "--json")) == {"host": "a", "drained": False, "jobs": []}
+    again_asked = json.loads(asked(workplace, "host", "undrain", "a", "--json"))
+    assert again_asked == {"host": "a", "drained": False, "jobs": [], "not_yours": []}
 
 
 def test_bad_input_is_refused_in_one_sentence(workplace: Workplace) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.drain.drain import HostDrain, undrain
+from ha.drain.drain import HostDrain, Undrained, undrain
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.barring import drained
@@ -15,7 +15,8 @@ from leader.layout.information import Record
 from leader.layout.lease import ANYBODY, Lease, Mode
 from leader.layout.names import CHECKPOINTS, RECORD, LeaderDirectory
 from store.bounded import BoundedFiles
-from store.errors import ConnectionLost
+from store.errors import ConnectionLost, PermissionDenied
+from store.files import Files
 from store.local import LocalFiles
 from tests.unit.ha.clocks import At
 from tests.unit.ha.led import session
@@ -45,6 +46,8 @@ class Cluster(JobAdmin):
         self.known: dict[str, list[str] | None] = {}
         self.moves: list[tuple[str, str]] = []
         self.heedless = False
+        self.closed: set[str] = set()
+        """Jobs of other users, which they alone may read."""
         self.takes: Clock | None = None
         """Where the time passes in which nobody hands over."""
         self.asked: Callable[[str], object] = bool
@@ -86,6 +89,14 @@ class Cluster(JobAdmin):
     def contenders(self, job: str) -> list[str] | None:
         return self.known[job]
 
+    def record(self, job: str) -> tuple[LeaderDirectory, Record]:
+        if job in self.closed:
+            raise PermissionDenied(f"user=ada, access=READ_EXECUTE, inode={job}")
+        return super().record(job)
+
+    def note(self, change: Callable[[Files], None]) -> None:
+        self.call("drain", change)
+
     def ask_to_hand_over(self, job: str, successor: str = ANYBODY, operator: str = "") -> LeaderDirectory:
         assert operator == "ada"
         assert bar_of(bars(self.read(job)), self.holder(job)), "it is barred before it is asked to go"
@@ -115,7 +126,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def drain(cluster: Cluster, clock: Clock | None = None, **how: float) -> HostDrain:
-    return HostDrain(cluster, ORDER, how.get("wall", WALL), clock=clock or Clock())
+    return HostDrain(cluster, cluster.note, ORDER, how.get("wall", WALL), clock=clock or Clock())
 
 
 def test_what_the_host_leads_goes_to_those_that_lead_least(cluster: Cluster) -> None:
@@ -201,8 +212,8 @@ def test_without_zookeeper_it_is_barred_from_every_job_and_anybody_may_take_over
 
 def test_hosts_that_are_drained_or_barred_get_nothing(cluster: Cluster) -> None:
     cluster.add("j", "a", ["a", "b", "c", "d"])
-    HostDrain(cluster, Bar("b", 1_950_000_000), WALL, clock=Clock()).run(60.0, 1)
-    HostDrain(cluster, Bar("c", 1_850_000_000), WALL, clock=Clock()).run(60.0, 1)
+    HostDrain(cluster, cluster.note, Bar("b", 1_950_000_000), WALL, clock=Clock()).run(60.0, 1)
+    HostDrain(cluster, cluster.note, Bar("c", 1_850_000_000), WALL, clock=Clock()).run(60.0, 1)
     assert drain(cluster).run(60.0, 1).moved[0].to == "c", "its time is over"
 
 
@@ -256,7 +267,7 @@ def test_asking_again_changes_the_order_and_moves_what_is_left(cluster: Cluster)
     assert len(drain(cluster, cluster.takes).run(60.0, 4).left) == 1
     cluster.lead("j", "b")
     later = Bar("a", ORDER.until + 60, "zoe")
-    done = HostDrain(cluster, later, WALL, clock=Clock()).run(60.0, 4)
+    done = HostDrain(cluster, cluster.note, later, WALL, clock=Clock()).run(60.0, 4)
     assert (done.barred, done.moved, done.left) == (1, [], [])
     assert bars(cluster.read("j")) == cluster.call("drained", drained) == {"a": later}
 
@@ -265,6 +276,17 @@ def test_the_host_may_lead_again(cluster: Cluster) -> None:
     cluster.add("j", "a", ["a", "b"])
     cluster.add("other", "b", ["b", "c"])
     drain(cluster).run(60.0, 4)
-    assert undrain(cluster, "a") == (True, ["j"])
+    assert undrain(cluster, "a") == Undrained("a", True, ["j"], [])
     assert bars(cluster.read("j")) == {}
-    assert undrain(cluster, "a") == (False, [])
+    assert undrain(cluster, "a") == Undrained("a", False, [], [])
+
+
+def test_another_users_job_ends_nothing_and_is_told(cluster: Cluster) -> None:
+    """R67 of the reports: what cannot be read is not known, neither as moved nor as free."""
+    for job in ("i", "j", "k"):
+        cluster.add(job, "a", ["a", "b"])
+    cluster.closed = {"j"}
+    done = drain(cluster).run(60.0, 4)
+    assert [each.job for each in done.moved] == ["i", "k"]
+    assert [(each.job, each.why.partition(",")[0]) for each in done.left] == [("j", "another user's job")]
+    assert undrain(cluster, "a") == Undrained("a", True, ["i", "k"], ["j"])
