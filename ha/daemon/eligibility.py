@@ -25,6 +25,8 @@ from store.outcome import Outcome
 AGAIN_S = 30.0  # an obstacle is looked at again after this time: it may have been mended
 RARELY_S = 600.0  # without an obstacle it is looked for one after this time: four calls of the store
 
+Look = Callable[[Files], None]
+
 _log = logging.getLogger("ha")
 
 
@@ -51,15 +53,21 @@ class Eligibility:
         with self._lock:
             self._refused[job] = sentence
 
-    def check(self, job: str) -> None:
+    def check(self, job: str, also: Look | None = None) -> None:
         """Ask the store in the background whether this process may write in the job; again sooner if it may not."""
+        # ``also`` is called each time after that, and raises nothing.
 
         def answered(outcome: Outcome[None]) -> None:
             self._note(job, outcome)
             pause = RARELY_S if self.obstacle(job) is None else AGAIN_S
-            self._call_later(lambda: self.check(job), pause)
+            self._call_later(lambda: self.check(job, also), pause)
 
-        self._files.submit("probe", lambda driver: check_writable(driver, job), self._timing.call_timeout, answered)
+        def look(driver: Files) -> None:
+            check_writable(driver, job)
+            if also is not None:
+                also(driver)
+
+        self._files.submit("probe", look, self._timing.call_timeout, answered)
 
     def look_for_drain(self, job: str, contender: str) -> None:
         """Bar this process from the job in the background if its host is drained; asked until there is an answer."""

@@ -8,7 +8,7 @@ from ha.agent.borrower import borrower_of
 from ha.agent.standalone import reader_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
-from ha.daemon.eligibility import Eligibility
+from ha.daemon.eligibility import Eligibility, Look
 from ha.daemon.liveness_socket import LivenessSocket, new_liveness_socket
 from ha.leadership.notices import NoticeQueue
 from ha.leadership.standalone import await_release
@@ -74,11 +74,11 @@ class ContendingProcess:
 
     # --- what the contender is to do
 
-    def join(self, job: str, listener: NoticeQueue) -> None:
-        """Take part in a job; ``listener`` is told of its leadership."""
+    def join(self, job: str, listener: NoticeQueue, also: Look | None = None) -> None:
+        """Take part in a job; ``listener`` is told of its leadership, and ``also`` looks for what else may be wrong."""
         self._listeners[job] = listener
         self.runtime.ask(lambda: self._contender.join(job, listener), JOIN_WITHIN_S)
-        self._eligibility.check(job)
+        self._eligibility.check(job, also)
         self._eligibility.look_for_drain(job, self.settings.leadership.contender)
 
     def contend(self, job: str, endpoints: Mapping[str, str]) -> None:

@@ -18,6 +18,7 @@ from leader.layout import tree
 from leader.layout.information import Record
 from leader.layout.lease import LEASE, lost_lease
 from leader.layout.names import RECORD, LeaderDirectory
+from leader.layout.running import contradiction, others, runs
 from store.bounded import BoundedFiles
 from store.errors import HasSnapshots, NotFound, StoreError
 from store.files import Files
@@ -66,6 +67,7 @@ def check_job_directory(
     look = first.confirmed(second)
     fine = ok(what, f"Its leader directory is {look.present.name}, and this user may write there.")
     yield check_contents(files, f"{job}/{look.present.name}", what, timeout) or fine
+    yield from _others(files, job, look.present, timeout)
     for name in sorted(look.directories):
         found = f"{name} looks like a leader directory, and no leader made it."
         yield _stray(files, job, name, found, timeout, consent)
@@ -74,6 +76,18 @@ def check_job_directory(
         yield _stray(files, job, f"{look.present.name}/{RECORD}/{name}", found, timeout, consent)
     if not look.lease:
         yield _put_lease(files, job, look.present, timeout, long_ttl_ms, consent)
+
+
+def _others(files: BoundedFiles, job: str, present: LeaderDirectory, timeout: float) -> Iterator[Finding]:
+    """Yield a warning for each standby that would run something else than the leader does."""
+    with suppress(StoreError):  # a leader has claimed it meanwhile
+        names = [
+            each.name for each in files.call("probe", lambda driver: driver.list(f"{job}/{present.name}"), timeout)
+        ]
+        if (runs_now := runs(names)) is not None:
+            for contender, would in sorted(others(names).items()):
+                what = f"{contradiction(contender, would, runs_now)}."
+                yield warning(f"job {job}", what, f"Start the sidecar of {contender} as the others are started.")
 
 
 def _not_found(files: BoundedFiles, job: str, timeout: float, error: NotFound) -> Finding:

@@ -41,6 +41,7 @@ from ha.sidecar.machine.ends import BY_SIGNAL, HAD_FAILED, JOB_FAILED, WAS_CANCE
 from ha.sidecar.machine.machine import Machine
 from ha.sidecar.machine.rules import rules_of
 from ha.sidecar.probes import probe_of
+from ha.sidecar.running_note import RunningNote
 from ha.sidecar.savepoint_work import Restore, SavepointWork
 from ha.sidecar.standby.replication import Replication
 from ha.sidecar.standby.verification import Verification
@@ -119,10 +120,12 @@ class Sidecar:
         file = lambda: self._command.files.unguarded  # noqa: E731
         publisher = SidecarPublisher(job, stores, process.runtime, self._leads, logs.committed, file) if spark else None
         hosts = ExecutorHosts(stores, job, self._status)
+        self._note = RunningNote(job, settings.leadership.contender, programs.running())
         store = StoreWork(
             job, self._status, FailureCount(self._status, job, settings.command.failover_max_attempts),
             SavepointWork(stores, job, self._leads, post, crew), programs, lambda: self._command.program, hosts,
             publisher, restore, in_order.later, lambda: self._command.files.unguarded, self._command.last_words,
+            self._note,
         )  # fmt: skip
         self._executor = Executor(
             process, job, self._endpoints, self._command, programs, hosts, store, probe, post, in_order, crew
@@ -151,7 +154,7 @@ class Sidecar:
             self._class_data.begin()
         self._verification.begin()
         self._replication.begin()
-        self._process.join(self._job, self._notices)
+        self._process.join(self._job, self._notices, self._note.stand_by)
         state = self._machine.state
         self._begin()
         try:

@@ -15,6 +15,7 @@ from ha.sidecar.failure_count import FailureCount
 from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.machine import commands as do
 from ha.sidecar.machine import sidecar_events as events
+from ha.sidecar.running_note import RunningNote
 from ha.sidecar.savepoint_work import Restore, SavepointWork
 from ha.spark.queries.checkpoint_publisher import SidecarPublisher
 from ha.spark.stored.unguarded import Unguarded
@@ -54,8 +55,10 @@ class StoreWork:
         unguarded: Callable[[], Path],  # returns the file in which the program names queries that are not guarded
         # Returns what else is known of the end of the command, and the last lines of its output.
         last_words: Callable[[], tuple[str, str]] = lambda: ("", ""),
+        note: RunningNote | None = None,  # tells others what runs
     ) -> None:
-        self._job, self._status, self.failures, self.savepoints = job, status, failures, savepoints
+        self._job, self._status, self._note = job, status, note
+        self.failures, self.savepoints = failures, savepoints
         self._programs, self._program, self._hosts = programs, program, hosts
         self._publisher, self._restore, self._later = publisher, restore, later
         self._operators: OperatorAnswers | None = None
@@ -147,6 +150,9 @@ class StoreWork:
     def _take_part(self, leader: LeaderDirectory) -> None:
         self._status.keep_failures(leader)
         self._answers(leader)
+        if self._note is not None:
+            with suppress(StoreError, NotLeader):  # the next leadership says it
+                self._note.lead(self.directory(leader))
         if self._publisher is not None:  # which shows them as well
             self._publisher.begin(leader)
         else:

@@ -17,6 +17,7 @@ from leader.layout.checkpoint import Checkpoint, CheckpointEntry
 from leader.layout.information import Record
 from leader.layout.names import CHECKPOINTS, check_job, unguarded_in
 from leader.layout.pause import Pause, present
+from leader.layout.running import contradiction, others, runs
 from store.errors import PermissionDenied, StoreError
 
 UNREACHABLE = "unreachable"  # in place of the lease of a job whose root does not answer
@@ -59,6 +60,13 @@ class NextTry(msgspec.Struct, frozen=True):
     remedy: str | None
 
 
+class OtherCommand(msgspec.Struct, frozen=True):
+    """A standby that would run another command than the leader, or look for paths on another file system; and why."""
+
+    contender: str
+    why: str
+
+
 class JobSummary(msgspec.Struct, frozen=True):
     """One job.
 
@@ -82,6 +90,7 @@ class JobSummary(msgspec.Struct, frozen=True):
         barred: contenders that may not take it over now.
         unguarded: number of its queries that no takeover goes on with, as its driver or sidecar has seen.
         repeated: number of those that are not exactly once: a takeover may repeat rows of theirs.
+        others: standbys whose takeover would change what the job does.
     """
 
     job: str
@@ -100,6 +109,7 @@ class JobSummary(msgspec.Struct, frozen=True):
     barred: tuple[BarredContender, ...] = ()
     unguarded: int = 0
     repeated: int = 0
+    others: tuple[OtherCommand, ...] = ()
 
 
 def summaries(admin: JobAdmin, leases: Leases) -> list[JobSummary]:
@@ -126,9 +136,11 @@ def summary(admin: JobAdmin, job: str, leases: Leases) -> JobSummary:
 def _look(admin: JobAdmin, job: str, leases: Leases) -> JobSummary:
     directory, entries, record, lease = leases.look(admin, job)
     checkpoints, epoch = directory.list(CHECKPOINTS), directory.leader.epoch
-    found = pick(each.name for each in entries)
+    names = [each.name for each in entries]
+    found = pick(names)
     newest = newest_of(each.name for each in checkpoints)
     # A checkpoint is an old entry with a new name: only the folder's time tells when that was.
+    contenders = leases.contenders(admin, job)
     changed = max((each.modified_ms for each in entries if each.name == CHECKPOINTS), default=0)
     return JobSummary(
         job,
@@ -139,13 +151,14 @@ def _look(admin: JobAdmin, job: str, leases: Leases) -> JobSummary:
         lease.contender if epoch and not lease.held else None,
         lease.held and not lease.in_time,
         at_time(lease.changed_ms) if epoch and lease.changed_ms and not lease.in_time else None,
-        leases.contenders(admin, job),
+        contenders,
         at_time(changed) if newest and changed else None,
         _rows_per_second(newest),
         _paused(present(record)),
         _next_try(directory) if lease.held and found is not None and found.status is Status.RESTARTING else None,
         _barred(record),
-        *unguarded_in(each.name for each in entries),
+        *unguarded_in(names),
+        _others(names, lease.contender if lease.held else None, contenders),
     )
 
 
@@ -179,6 +192,14 @@ def _paused(pause: Pause | None) -> JobPause | None:
     if pause is None:
         return None
     return JobPause(pause.by or None, at_time(pause.at * 1000) if pause.at else None, pause.reason or None)
+
+
+def _others(names: Iterable[str], holder: str | None, contenders: list[str] | None) -> tuple[OtherCommand, ...]:
+    present, found = runs(names), others(names).items()
+    if present is None:
+        return ()
+    here = [each for each in found if each[0] != holder and (contenders is None or each[0] in contenders)]
+    return tuple(OtherCommand(name, contradiction(name, would, present)) for name, would in sorted(here))
 
 
 def _barred(record: Record) -> tuple[BarredContender, ...]:

@@ -38,6 +38,7 @@ def remarks(row: JobSummary) -> Iterator[str]:
             f"has failed {tries.failures} times in a row, last on {tries.host} ({tries.cause}): the next try is at "
             f"{tries.at}{remedy}"
         )
+    yield from (each.why for each in row.others)
     if row.unguarded:
         yield (
             f"not guarded, queries: {row.unguarded}. No takeover goes on where they were: the program's log names them."

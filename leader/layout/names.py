@@ -12,6 +12,7 @@
             checkpoints/<query>=<batch>~<id>~<writing>~<duration ms>~<rows>~<state rows>~<state bytes>~<offsets>
             status=<state>[~cleaning-<trash>|~cleaned-<trash>][~<sequence>]
             unguarded=<number>~<number>   queries that no takeover goes on with, and those that then repeat rows
+            runs=<digest>~<program>~<file system>, would=<contender>~<the same>: see running.py
             history/<epoch>-<session id>~<reason>~<contender>
             spark/<query>/
             graph/graph=<version>[~<sequence>]
@@ -69,6 +70,8 @@ REWOUND = "rewound="  # before a query's name in the name of its folder in the t
 OUT = "out"
 STATUS = "status="
 UNGUARDED = "unguarded="
+RUNS = "runs="
+WOULD = "would="
 FIRST_CHECKPOINT = "next=1"
 
 MAX_WRITING = 9_999  # how often an entry can be written until that is acknowledged; see `written`

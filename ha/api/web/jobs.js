@@ -4,7 +4,7 @@ import { age, badge, el, kind, rank, rate } from "/dom.js";
 
 const AGAIN_MS = 200; // between two drawings at least: of a thousand jobs some change every second
 
-const NEEDS = [["overdue", (row) => (row.overdue ? 1 : 0)], ["failures in a row", (row) => row.next_try?.failures], ["not guarded", (row) => row.unguarded], ["not exactly once", (row) => row.repeated], ["paused", (row) => (row.paused ? 1 : 0)], ["barred", (row) => row.barred.length]];
+const NEEDS = [["overdue", (row) => (row.overdue ? 1 : 0)], ["failures in a row", (row) => row.next_try?.failures], ["not guarded", (row) => row.unguarded], ["not exactly once", (row) => row.repeated], ["paused", (row) => (row.paused ? 1 : 0)], ["barred", (row) => row.barred.length], ["standbys with another command", (row) => row.others.length]];
 const notes = (row) => NEEDS.map(([said, count]) => [said, count(row)]).filter(([, count]) => count);
 
 // Label, cell, what it is sorted by, and style.

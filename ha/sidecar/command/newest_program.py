@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from ha.sidecar.command.engine import parts
 from ha.sidecar.command.spark_overlay import DEFAULTS, check_command, users_configuration
-from ha.sidecar.command.spark_submit import check_place
+from ha.sidecar.command.spark_submit import check_place, default_files
 from ha.sidecar.command.stored_program import StoredProgram
 from leader.job.programs import Program
+from leader.layout.running import Running
 from store.errors import StoreError
+from store.hadoop_errors import configuration
 
 _log = logging.getLogger("ha")
 
@@ -45,6 +47,14 @@ class NewestProgram:
             _log.warning("A newer program than version %d is not looked for: %s", present.version, error)
             return present
         return self._checked(newest) if newest != present else present
+
+    def running(self) -> Running:
+        """Describe what this sidecar would run, for those that contend for the same job."""
+        command = [] if self._stored is not None else self._given.command
+        users = users_configuration(os.environ)
+        return Running.of(
+            command, default_files(command, users / DEFAULTS if users is not None else None, configuration)
+        )
 
     def _checked(self, program: Program) -> Program:
         environment = {**os.environ, **program.environment}

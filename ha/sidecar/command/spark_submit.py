@@ -4,13 +4,14 @@ A guard watches over processes of its own host. With ``--deploy-mode cluster`` t
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from leader.errors import InvalidSettings
 
 SUBMIT = "spark-submit"
 DEPLOY_MODE = "spark.submit.deployMode"
+DEFAULT_FILES = "fs.defaultFS"
 
 # Options without a value.
 _FLAGS = {"--help", "-h", "--load-spark-defaults", "--supervise", "--usage-error", "--verbose", "-v", "--version"}
@@ -31,22 +32,42 @@ def check_place(command: Sequence[str], environment: Mapping[str, str], defaults
 
 def deploy_mode(command: Sequence[str], environment: Mapping[str, str], defaults: Path | None) -> str:
     """Return the deploy mode of a command, in the order in which Spark looks for it; empty if nothing names one."""
-    names = [Path(word).name for word in command]
-    if SUBMIT not in names:
+    if (options := _options(command)) is None:
         return ""
-    options, _ = options_of(command[names.index(SUBMIT) + 1 :])
-    properties = dict(each.split("=", 1) for name, each in options if name in {"--conf", "-c"} and "=" in each)
+    found = [
+        dict(options).get("--deploy-mode"),
+        *_settings(options, defaults, DEPLOY_MODE),
+        environment.get("DEPLOY_MODE"),
+    ]
+    return next(filter(None, found), "").strip()
+
+
+def default_files(command: Sequence[str], defaults: Path | None, hadoop: Callable[[], Mapping[str, str]]) -> str:
+    """Return the file system of paths that name none, as the command's driver takes it; empty if nothing says so.
+
+    Args:
+        command: program and arguments.
+        defaults: Spark's ``spark-defaults.conf``; None without one.
+        hadoop: returns Hadoop's settings of this host.
+    """
+    found = _settings(_options(command) or [], defaults, f"spark.hadoop.{DEFAULT_FILES}")
+    return (next(filter(None, found), "") or hadoop().get(DEFAULT_FILES, "")).strip().rstrip("/")
+
+
+def _options(command: Sequence[str]) -> list[tuple[str, str]] | None:
+    """Return the options of ``spark-submit`` in a command; None if that is not in it."""
+    names = [Path(word).name for word in command]
+    return options_of(command[names.index(SUBMIT) + 1 :])[0] if SUBMIT in names else None
+
+
+def _settings(options: Sequence[tuple[str, str]], defaults: Path | None, name: str) -> list[str | None]:
+    """Return what the options say of a setting of Spark, then what its files say."""
+    properties = dict(each.split("=", 1) for option, each in options if option in {"--conf", "-c"} and "=" in each)
     given = dict(options)
     files = [Path(given["--properties-file"])] if "--properties-file" in given else []
     if defaults is not None and (not files or "--load-spark-defaults" in given):
         files.append(defaults)
-    found = [
-        given.get("--deploy-mode"),
-        properties.get(DEPLOY_MODE),
-        *(properties_of(file).get(DEPLOY_MODE) for file in files),
-        environment.get("DEPLOY_MODE"),
-    ]
-    return next(filter(None, found), "").strip()
+    return [properties.get(name), *(properties_of(file).get(name) for file in files)]
 
 
 def options_of(words: Sequence[str]) -> tuple[list[tuple[str, str]], int]:

@@ -99,6 +99,7 @@ def test_list_history_and_checkpoint(led: Path, cli: CommandLine) -> None:
             "contenders": None,
             "unguarded": 0,
             "repeated": 0,
+            "others": [],
         }
     ]
     assert "orders" in cli("job list").out

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.sidecar.command.spark_submit import check_place, deploy_mode
+from ha.sidecar.command.spark_submit import check_place, default_files, deploy_mode
 from leader.errors import InvalidSettings
 from tests.unit.ha.programs import Workplace
 
@@ -73,3 +73,15 @@ def test_ha_run_refuses_it(workplace: Workplace, tmp_path: Path) -> None:
     assert program.wait() == 2
     assert "no guard can end it" in program.said
     assert not (workplace.work / "started").exists()
+
+
+def test_where_paths_are_that_name_no_file_system(tmp_path: Path) -> None:
+    file, name = tmp_path / "spark-defaults.conf", "spark.hadoop.fs.defaultFS"
+    file.write_text(f"{name} hdfs://b:8020/\n")
+    hadoop = {"fs.defaultFS": "hdfs://c:8020"}
+    by_option = ["spark-submit", "--conf", f"{name}=hdfs://a:8020", "orders.py"]
+    assert default_files(by_option, file, lambda: hadoop) == "hdfs://a:8020"
+    assert default_files(["spark-submit", "orders.py"], file, lambda: hadoop) == "hdfs://b:8020"
+    assert default_files(["python", "orders.py"], file, lambda: hadoop) == "hdfs://b:8020"
+    assert default_files(["python", "orders.py"], None, lambda: hadoop) == "hdfs://c:8020"
+    assert default_files(["python", "orders.py"], None, dict) == ""

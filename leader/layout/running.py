@@ -1,0 +1,91 @@
+"""Running: what a leader runs, and a standby that would run something else, as names in the leader directory.
+
+    runs=<what>
+    would=<contender>~<what>        <what> is <digest>~<escaped program>~<escaped file system>
+
+Two sidecars of one job with two commands, or with two file systems for paths that name none, look like a job and its
+standby until one takes over from the other. The command itself is not written: it may hold passwords.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from leader.errors import InvalidName
+from leader.layout.names import RUNS, WOULD, escape, unescape
+from store.files import MAX_COMPONENT_BYTES
+
+_DIGITS = 12
+_WHAT = rf"([0-9a-f]{{{_DIGITS}}})~([A-Za-z0-9._-]*)~([A-Za-z0-9._-]*)"
+_RUNS = re.compile(RUNS + _WHAT)
+_WOULD = re.compile(rf"{WOULD}([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})~{_WHAT}")
+_PROGRAM = re.compile(r"\.(py|jar|R)$")
+
+
+class Running(msgspec.Struct, frozen=True):
+    """What one contender runs, or would run.
+
+    Attributes:
+        digest: of the command's words.
+        program: its name, for people; empty if it is too long.
+        files: where paths are that name no file system (``fs.defaultFS``); empty if that is not known.
+    """
+
+    digest: str
+    program: str
+    files: str
+
+    @classmethod
+    def of(cls, command: Sequence[str], files: str) -> "Running":
+        """Describe a command; one that is stored with the job is the same in all places, and has no words."""
+        digest = hashlib.sha256("\0".join(command).encode(errors="surrogateescape")).hexdigest()[:_DIGITS]
+        names = [word.rpartition("/")[2] for word in command]
+        program = next(filter(_PROGRAM.search, names), names[0] if names else "the stored program")
+        return cls(digest, program.encode(errors="replace").decode(), files)
+
+    def entry(self, contender: str = "") -> str:
+        """Return the name that says that the leader runs it, or what a contender would run."""
+        fixed = f"{WOULD}{contender}~{self.digest}" if contender else f"{RUNS}{self.digest}"
+        name = f"{fixed}~{escape(self.program)}~{escape(self.files)}"
+        return name if len(name) <= MAX_COMPONENT_BYTES else f"{fixed}~~"
+
+    def differs(self, other: "Running") -> bool:
+        """Whether a takeover by the other one would change what the job does, or where."""
+        return self.digest != other.digest or bool(self.files and other.files and self.files != other.files)
+
+
+def runs(names: Iterable[str]) -> Running | None:
+    """Return what the leader runs, by the names in a leader directory; None if that is not known."""
+    return next(
+        (found for each in names if (match := _RUNS.fullmatch(each)) and (found := _read(*match.groups()))), None
+    )
+
+
+def others(names: Iterable[str]) -> dict[str, Running]:
+    """Return what contenders would run instead, by contender."""
+    matches = filter(None, map(_WOULD.fullmatch, names))
+    return {match[1]: found for match in matches if (found := _read(*match.groups()[1:]))}
+
+
+def contradiction(contender: str, would: Running, leads: Running) -> str:
+    """Return a sentence on a standby that would run something else than the leader does, without a full stop."""
+    if would.digest != leads.digest:
+        theirs = would.program or "a program with a long name"
+        ours = "another one of that name, or with other words" if would.program == leads.program else leads.program
+        return (
+            f"{contender} would run another command than the leader: {theirs}, where {ours or 'another one'} runs now. "
+            "If it takes over, that changes what the job does"
+        )
+    return (
+        f"{contender} looks for paths that name no file system on {would.files}, the leader on {leads.files}: Spark "
+        "does not go on from a checkpoint whose sources it finds elsewhere. Set fs.defaultFS to the same there"
+    )
+
+
+def _read(digest: str, program: str, files: str) -> Running | None:
+    try:
+        return Running(digest, unescape(program), unescape(files))
+    except InvalidName:
+        return None
