@@ -131,8 +131,12 @@ STAGES: Mapping[str, Stage] = {
         ),
     ),
     "sandboxes": Stage(
-        "the sandbox: servers that are killed, paused, wiped, and that follow one another",
-        ("tests/system/sandbox/", *_of("unit/ha/sandbox/test_cli", "up_status")),
+        "the sandbox: servers that are killed, paused, wiped, that follow one another, and whose silence ends the gate",
+        (
+            "tests/system/sandbox/",
+            *_of("unit/ha/sandbox/test_cli", "up_status"),
+            *_of("system/gate/test_gate", "a_server_that_stands_still"),
+        ),
     ),
     "faults": Stage(
         "stores that fail: two NameNodes, routers, groups, ensembles, quotas",

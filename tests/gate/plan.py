@@ -32,10 +32,10 @@ LANES: Mapping[str, Lane] = {
     UNITS[0]: Lane(),
     "programs-4": Lane(),
     UNITS[1]: Lane(),
+    UNITS[2]: Lane(),
+    "servers": Lane(jvms=True),
     "pure-1": Lane(),
     "pure-2": Lane(),
-    "servers": Lane(jvms=True),
-    UNITS[2]: Lane(),
 }
 """In the order in which they begin: the longest first; the last ones run side by side until the end."""
 
