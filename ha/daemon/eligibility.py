@@ -12,12 +12,10 @@ from collections.abc import Callable
 
 from ha.hosts.installation import gone
 from leader.contender.runtime import Runtime
-from leader.job.barring import bar_if_drained
-from leader.layout.bar import Bar
 from leader.layout.tree import check_writable
 from leader.timing import Timing
 from store.bounded import BoundedFiles
-from store.clock import now, wall
+from store.clock import now
 from store.errors import NotSent, NotWritable, PermissionDenied, Refused
 from store.files import Files
 from store.outcome import Outcome
@@ -38,15 +36,11 @@ class Eligibility:
         self._lock = threading.Lock()
         self._obstacles: dict[str, str] = {}
         self._refused: dict[str, str] = {}
-        self._blind: dict[str, str] = {}  # by job, why it is not known whether this host is drained
-        self.looked: set[str] = set()
-        """Jobs of which it is known whether this host is drained; on the runtime's thread."""
-        self._waiting: dict[str, Callable[[], object]] = {}  # until then, on the runtime's thread
 
     def obstacle(self, job: str) -> str | None:
         """Return why this process cannot lead the job, as one sentence; None if nothing is known against it."""
         with self._lock:
-            return self._refused.get(job) or self._blind.get(job) or self._obstacles.get(job) or gone() or None
+            return self._refused.get(job) or self._obstacles.get(job) or gone() or None
 
     def refuse(self, job: str, sentence: str) -> None:
         """Note an obstacle that lasts as long as this process."""
@@ -68,50 +62,6 @@ class Eligibility:
                 also(driver)
 
         self._files.submit("probe", look, self._timing.call_timeout, answered)
-
-    def look_for_drain(self, job: str, contender: str) -> None:
-        """Bar this process from the job in the background if its host is drained; asked until there is an answer."""
-
-        def look(driver: Files) -> Bar | None:
-            return bar_if_drained(driver, job, contender, wall())
-
-        def answered(outcome: Outcome[Bar | None]) -> None:
-            self._runtime.post(lambda: self._take(job, contender, outcome))
-
-        self._files.submit("drained", look, self._timing.call_timeout, answered)
-
-    def when_looked(self, job: str, act: Callable[[], object]) -> None:
-        """Act as soon as that is answered: who cannot see an order to stay away stays away. On the runtime's thread."""
-        if job in self.looked:
-            act()
-        else:
-            self._waiting[job] = act
-
-    def forget(self, job: str) -> None:
-        """Act no more; on the runtime's thread."""
-        self._waiting.pop(job, None)
-
-    def _take(self, job: str, contender: str, outcome: Outcome[Bar | None]) -> None:
-        if not outcome.done:
-            self._cannot_look(job, outcome)
-            pause = AGAIN_S if isinstance(outcome.error, PermissionDenied) else self._timing.retry
-            self._runtime.call_at(now() + pause, lambda: self.look_for_drain(job, contender))
-            return
-        with self._lock:
-            self._blind.pop(job, None)
-        if (order := outcome.result()) is not None:
-            _log.warning("%s: this host is %s, so it takes nothing over.", job, order)
-        self.looked.add(job)
-        if (act := self._waiting.pop(job, None)) is not None:
-            act()
-
-    def _cannot_look(self, job: str, outcome: Outcome[Bar | None]) -> None:
-        sentence = f"It is not known whether this host is drained: {outcome.error}."
-        with self._lock:
-            told = self._blind.get(job)
-            self._blind[job] = sentence
-        if told is None:
-            _log.warning("%s: %s It takes nothing over before that is known.", job, sentence)
 
     def _note(self, job: str, outcome: Outcome[None]) -> None:
         """Take an answer. A store that does not answer, or is in safe mode, says nothing about this process."""

@@ -10,6 +10,7 @@ from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.daemon.eligibility import Eligibility, Look
 from ha.daemon.liveness_socket import LivenessSocket, new_liveness_socket
+from ha.leadership.drained_host import DrainedHost
 from ha.leadership.notices import NoticeQueue
 from ha.leadership.standalone import await_release
 from ha.leadership.trial import Trial
@@ -68,6 +69,8 @@ class ContendingProcess:
         self.runtime.attach(self._contender)
         self._borrower = borrower_of(self.stores, self.runtime, self._contender)
         self._eligibility = Eligibility(self.runtime, self.stores.files, self.stores.timing)
+        contender = settings.leadership.contender
+        self._drained = DrainedHost(self.runtime, self.stores.files, self.stores.timing, contender)
         self._trial = Trial(self.runtime, self.stores.files, self.stores.timing)
         self.reader = reader_of(self.stores, self.metrics)
         self.metrics.registry.register(LeadershipStatus(self.statuses))
@@ -79,7 +82,7 @@ class ContendingProcess:
         self._listeners[job] = listener
         self.runtime.ask(lambda: self._contender.join(job, listener), JOIN_WITHIN_S)
         self._eligibility.check(job, also)
-        self._eligibility.look_for_drain(job, self.settings.leadership.contender)
+        self._drained.look(job)
 
     def contend(self, job: str, endpoints: Mapping[str, str]) -> None:
         """Try to become the leader of the job, with endpoints that are published as soon as it is granted."""
@@ -87,7 +90,7 @@ class ContendingProcess:
         # Not before the roots have been tried. If one breaks the contract of renames, the listener hears of a refusal.
         # And not before it is known whether this host is drained.
         def begin() -> None:
-            self._eligibility.when_looked(job, lambda: self._contender.contend(job, dict(endpoints)))
+            self._drained.then(job, lambda: self._contender.contend(job, dict(endpoints)))
 
         self._trial.then(job, begin, lambda sentence: self._refuse(job, sentence))
 
@@ -104,7 +107,7 @@ class ContendingProcess:
         """Give the lease back, if this process holds it: nothing runs under it now."""
         # `successor`: the contender that is to lead next; empty for anybody.
         self._trial.forget(job)
-        self.runtime.post(lambda: self._eligibility.forget(job))
+        self.runtime.post(lambda: self._drained.forget(job))
         self.runtime.post(lambda: self._contender.release(job, successor))
 
     def release_and_wait(self, jobs: Collection[str]) -> None:
@@ -141,6 +144,7 @@ class ContendingProcess:
             job: {
                 **each,
                 "not_eligible": self._eligibility.obstacle(job)
+                or self._drained.unknown(job)
                 or (commands[job] or {}).pop("obstacle", "")
                 or each["not_eligible"],
                 "command": commands[job],

@@ -9,6 +9,7 @@ from functools import partial
 from ha.agent.borrower import borrower_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
+from ha.leadership.drained_host import DrainedHost
 from ha.leadership.leadership import Leadership
 from ha.leadership.notices import (
     AskedTo,
@@ -62,6 +63,7 @@ class StandaloneLeadership:
         self.runtime.attach(self._contender)
         self._borrower = borrower_of(self._stores, self.runtime, self._contender)
         self._trial = Trial(self.runtime, self._stores.files, timing)
+        self._drained = DrainedHost(self.runtime, self._stores.files, timing, settings.leadership.contender)
         self._broken = ""
         """What a root breaks of the contract of renames, so that this process does not contend; empty if nothing."""
         self._successor = ""
@@ -82,7 +84,8 @@ class StandaloneLeadership:
         self._endpoints = dict(endpoints)
         self._thread.start()
         self.runtime.ask(lambda: self._contender.join(self._job, self._notices), timeout=5.0)
-        self._trial.then(self._job, lambda: self._contender.contend(self._job), self._refuse_root)
+        self._drained.look(self._job)
+        self._trial.then(self._job, self._begin, self._refuse_root)
         granted = self._granted.wait(timeout)
         if self._broken:
             raise InvalidSettings(f"files: {self._broken}.")
@@ -90,10 +93,13 @@ class StandaloneLeadership:
             raise NotLeader(f"Job {self._job!r}: {self._twin}")
         if not granted or self._leadership is None:
             who = self._stores.settings.leadership.contender
-            why = self._notices.last_said or self._trial.said
+            why = self._notices.last_said or self._trial.said or self._drained.unknown(self._job)
             raise NotLeader(f"Job {self._job!r} was not granted to {who} in {timeout:g} s. {why}".rstrip())
         self._stores.history.ran(self._job, self._leadership.epoch, running=True)
         return self._leadership
+
+    def _begin(self) -> None:
+        self._drained.then(self._job, lambda: self._contender.contend(self._job))
 
     def is_leader(self) -> bool:
         """Whether this process leads now."""
@@ -140,6 +146,7 @@ class StandaloneLeadership:
             self.runtime.post(lambda: self._contender.step_down(self._job, reason))
             self._over.wait(self._stores.settings.command.stop_grace + self._stores.timing.long_ttl)
         self._trial.forget(self._job)
+        self.runtime.post(lambda: self._drained.forget(self._job))
         self.runtime.post(lambda: self._contender.release(self._job, successor))
         with suppress(TimeoutError):  # another thread has left the block meanwhile
             await_release(lambda: self.runtime.ask(self._busy, timeout=5.0), self._stores.timing)

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 
 from ha.daemon.eligibility import AGAIN_S, Eligibility
-from leader.job.barring import DRAINED
 from leader.layout import tree
 from leader.timing import Timing
 from store.bounded import BoundedFiles
 from store.clock import now
-from store.errors import AlreadyExists, ConnectionLost, HasSnapshots, Invalid, NotWritable, PermissionDenied, StoreError
-from store.files import Entry
+from store.errors import AlreadyExists, HasSnapshots, Invalid, NotWritable, PermissionDenied, StoreError
 from store.local import LocalFiles
 from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
@@ -124,52 +122,3 @@ def test_a_refusal_lasts_although_the_process_may_write(files: BoundedFiles) -> 
     eligibility.check("orders")
     wait_until(lambda: later.waiting)
     assert eligibility.obstacle("orders") == "Another process has this name."
-
-
-class Hidden(LocalFiles):
-    """The orders to stay away cannot be read."""
-
-    error: StoreError | None = None
-
-    def list(self, path: str) -> list[Entry]:
-        if path == DRAINED and self.error is not None:
-            raise self.error
-        return super().list(path)
-
-
-@pytest.mark.parametrize("error", [PermissionDenied("user=bob, access=READ_EXECUTE"), ConnectionLost("gone")])
-def test_who_cannot_see_an_order_to_stay_away_stays_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: StoreError
-) -> None:
-    tree.create(LocalFiles(tmp_path, durable=False), "orders")
-    monkeypatch.setattr(Hidden, "error", error)
-    later, began = Later(), list[str]()
-    with BoundedFiles(lambda: Hidden(tmp_path, durable=False), uri="file:///jobs") as hidden:
-        eligibility = Eligibility(later, hidden, Timing())  # type: ignore[arg-type]
-        eligibility.look_for_drain("orders", "a")
-        eligibility.when_looked("orders", lambda: began.append("orders"))
-        for times in (1, 2):
-            wait_until(lambda: len(later.waiting) == times)  # noqa: B023
-            assert "not known whether this host is drained" in (eligibility.obstacle("orders") or "")
-            assert f"{error}" in (eligibility.obstacle("orders") or "")
-            if times == 1:
-                later.waiting[0][1]()
-        assert not began
-        assert caplog.text.count("takes nothing over before that is known") == 1
-        monkeypatch.setattr(Hidden, "error", None)
-        later.waiting[1][1]()
-        wait_until(lambda: began)
-        assert eligibility.obstacle("orders") is None
-        eligibility.when_looked("orders", lambda: began.append("again"))
-        assert began == ["orders", "again"]
-
-
-def test_nothing_begins_for_who_no_longer_wants_it(tmp_path: Path) -> None:
-    tree.create(LocalFiles(tmp_path, durable=False), "orders")
-    with BoundedFiles(lambda: LocalFiles(tmp_path, durable=False), uri="file:///jobs") as opened:
-        eligibility, began = Eligibility(Later(), opened, Timing()), list[str]()  # type: ignore[arg-type]
-        eligibility.when_looked("orders", lambda: began.append("orders"))
-        eligibility.forget("orders")
-        eligibility.look_for_drain("orders", "a")
-        wait_until(lambda: eligibility.looked == {"orders"})
-        assert not began
