@@ -13,8 +13,8 @@ from tests.system.zoo.__main__ import archived, judged
 from tests.system.zoo.declared import BY_NAME, PROGRAMS, ZOO
 from tests.system.zoo.judge import Found
 
-ACCEPTED = {"exact", "refused", "told", "late"}
-"""What a recorded verdict may be; of the last one the page says that it is not known."""
+ACCEPTED = {"exact", "refused", "told"}
+"""What a recorded verdict may be. `late` is none: nobody knows then whether the job stands still."""
 
 DOZEN = (
     "files_to_files", "nameless", "own_checkpoint", "name_with_slash", "batch_overwrites", "batch_append",

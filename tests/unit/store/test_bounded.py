@@ -266,6 +266,18 @@ def test_the_hook_hears_every_call_once(opener: Opener, gate: Gate) -> None:
     assert heard == [("list", type(None)), ("rename", DeadlineExceeded), ("delete", NotSent)]
 
 
+def test_closed_files_keep_no_thread(opener: Opener) -> None:
+    before = set(threading.enumerate())
+    files = BoundedFiles(opener)
+    files.call("number", number, LONG)
+    threads = set(threading.enumerate()) - before
+    assert threads
+    files.close()
+    for thread in threads:
+        thread.join(LONG)
+        assert not thread.is_alive()
+
+
 def test_closed_files_refuse(opener: Opener, gate: Gate) -> None:
     files = BoundedFiles(opener, workers=1)
     ended: list[Outcome[Any]] = []

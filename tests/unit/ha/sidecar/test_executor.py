@@ -161,6 +161,20 @@ def test_what_is_to_come_later_needs_no_thread_of_its_own(monkeypatch: pytest.Mo
     assert [called.get(timeout=PATIENCE_S) for _ in range(3)] == ["first", "second", "last"]
 
 
+def test_a_thread_that_is_let_go_does_what_was_handed_over_and_leaves() -> None:
+    """A host of 5,000 jobs would keep a thread of each one that has ended."""
+    before, called = set(threading.enumerate()), list[str]()
+    in_order = InOrder(lambda _: None)
+    (thread,) = set(threading.enumerate()) - before
+    in_order.later(3600.0, lambda: called.append("later"))
+    in_order(lambda: called.append("now"))
+    in_order.close()
+    in_order(lambda: called.append("too late"))
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+    assert called == ["now"]
+
+
 def _no_thread(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
