@@ -20,6 +20,7 @@ from ha.leadership.fenced_rename import FencedHome, FencedRename, common_root, m
 from ha.outputs import layout, neighbours
 from ha.outputs.admission import Admission
 from ha.outputs.batch import Batch
+from ha.outputs.columns import TYPED, KeptTypes, Types
 from ha.outputs.committing import Committing
 from ha.outputs.elsewhere import Elsewhere, Giving, Undecided, nowhere
 from ha.outputs.folder import OutputFolder
@@ -85,12 +86,23 @@ class Journal:
         self._newest, self._settled = -1, False
         self._lock = threading.RLock()
         self._admission, self._replayed = Admission(self._folder), 0
+        self._types: Types = {}
+        self._types_kept = False
 
     # --- a batch
 
     def rows(self, attempt: str) -> str:
         """Return the folder in which the rows of an attempt are written, below the root of the renames."""
         return self._folder.at(layout.STAGED, attempt, layout.ROWS)
+
+    @property
+    def asks_for_types(self) -> bool:
+        """Whether it is to be told of the types of the rows, before the first of them are published."""
+        return not self._types and self._target.format in TYPED
+
+    def expect(self, types: Types) -> None:
+        """Tell it of the types that this program writes; rows whose types clash with older ones are not published."""
+        self._types = types
 
     def admit(self, batch: Batch) -> bool:
         """Return whether to write a batch: False if it was decided before. It costs nothing if all is settled."""
@@ -110,12 +122,14 @@ class Journal:
         # AlreadyExists: the output has such a batch, and this job did not put it there.
         # Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
         # ForeignBatch: the output has batches of another query, or of a later state of this one.
+        # InvalidSettings: a column has another type than in earlier batches.
         # OutputLost: files of the batch are gone.
         # StoreError: it is not known whether the batch was published: write it again.
         with self._turn(attempt, batch):
             sealed = self._sealed(attempt, batch, wrote)
             published = self._admission.is_new(batch, self._newest)
             if published:
+                self._keep_types()
                 self._admission.lift(batch.number, least)
                 self._publish(sealed, batch, wrote)
             else:
@@ -124,6 +138,11 @@ class Journal:
                 self._count(batch)
             self._commit(batch)
         return published
+
+    def _keep_types(self) -> None:
+        if self._types and not self._types_kept:
+            KeptTypes(self._folder).add(self._types)
+            self._types_kept = True
 
     def repeat(self, batch: Batch, rows: int | None = None) -> None:
         """Do what is left of a batch that was decided before and is done again; its rows are dropped and counted."""

@@ -9,6 +9,7 @@
         partitions[=...]/...                               what is to be committed: ha/outputs/partitions.py
         merging/<merged file>/plan=...                     files of batches that become one: a Merge, not done yet
         merged/<batch id // 1000>/<merged file>/plan=...   a Merge that is done
+        types=<times>/types=<part>~<of>~<text>             of the columns in its files: ha/outputs/columns.py
         line=<tenure>~<since>~<by>~<query id>~<name>       whose batches these are, and their ids: ha/outputs/lines.py
     own=<times>~<unique>/<attempt>/...                 sealed: what the journal that has settled last decides on
     replayed=<times>                                   so many batches were done again and dropped

@@ -14,6 +14,7 @@ from ha.leadership.dry_run_job import output_here
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
 from ha.outputs.batch import Batch
+from ha.outputs.columns import types_of
 from ha.outputs.journal import Journal
 from ha.outputs.partition_commit import METASTORE, CommittedPartition, PartitionCommit
 from ha.outputs.record import Record
@@ -136,6 +137,8 @@ class Output(Publisher):
             raise InvalidSettings("A partition commit needs batches of a streaming query: use foreachBatch.")
 
     def _publish(self, rows: "DataFrame", origin: Batch, dead: "DataFrame | None" = None) -> bool:
+        if self._journal.asks_for_types:
+            self._journal.expect(types_of(rows.schema.jsonValue(), self._partition_by))
         attempt = uuid.uuid4().hex  # a rename that is executed late must not move a half-written next try
         folder = self._journal.rows(attempt)
         if self._mergeable:  # one file for each partition

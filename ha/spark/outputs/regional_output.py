@@ -18,6 +18,7 @@ from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
 from ha.outputs.batch import Batch
+from ha.outputs.columns import types_of
 from ha.outputs.journal import Journal
 from ha.outputs.region_marks import RegionMarks, RegionRecord
 from ha.outputs.regional import RegionalHome
@@ -97,7 +98,7 @@ class RegionalOutput:
         report(leadership)
         self._over = threading.Event()
         self._renames = FencedRename(leadership, uri)
-        self._rows = RowWriter(self._renames, source, partition_by, options)
+        self._rows, self._partition_by = RowWriter(self._renames, source, partition_by, options), partition_by
         self._origins = Origins(self._renames, name)
         try:
             self._home = RegionalHome(self._renames, name)
@@ -195,6 +196,8 @@ class RegionalOutput:
 
     def _write(self, region: str, batch: "DataFrame", origin: Batch, least: int) -> bool:
         journal, attempt = self._journals[region], uuid.uuid4().hex
+        if journal.asks_for_types:
+            journal.expect(types_of(batch.schema.jsonValue(), self._partition_by))
         with REPORTS.timed(region, WRITE):
             wrote = self._rows.write(batch, journal.rows(attempt), f"{layout.REGION}{region}")
         return journal.publish(attempt, origin, wrote, least)

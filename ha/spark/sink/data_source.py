@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession, types
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourceWriter
 from pyspark.sql.types import StructType
 
+from ha.outputs.columns import types_of
 from ha.spark.sink.leader_home import LeaderHome, home_of, home_of_environment, settling
 from ha.spark.sink.options import SinkOptions, options_of
 from leader.errors import InvalidSettings, NotLeader
@@ -57,7 +58,7 @@ class HaSink(DataSource):
         if overwrite:
             raise InvalidSettings("The format ha adds rows: choose outputMode('append') or 'update', not 'complete'.")
         check_schema(schema, self._options)
-        return HaWriter(self._home, self._options)
+        return HaWriter(self._home, self._options, types_of(schema.jsonValue(), self._options.partition_by))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
         """Refuse: nothing says which batch a write without a stream is."""

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from ha.outputs import layout
 from ha.outputs.batch import QUERY_ID, planned, query_id
+from ha.outputs.columns import TYPED, Types
 from ha.outputs.journal import Journal, staged_below
 from ha.outputs.lines import Line
 from ha.outputs.record import Record
@@ -58,8 +59,9 @@ class Written(WriterCommitMessage):
 class HaWriter(DataSourceStreamArrowWriter):
     """One is made for each batch, on the driver, and pickled for the tasks; another one commits."""
 
-    def __init__(self, home: LeaderHome, options: SinkOptions) -> None:
+    def __init__(self, home: LeaderHome, options: SinkOptions, types: Types | None = None) -> None:
         self._home, self._options = home, options
+        self._types = types or {} if options.format in TYPED else {}
         self._attempt = uuid.uuid4().hex
         staged = staged_below(home.directory, options.path, options.name)
         self._folder = staged.split("/")[-2]
@@ -83,6 +85,7 @@ class HaWriter(DataSourceStreamArrowWriter):
         checkpoint = f"{journal.renames.inside}/{self._options.checkpoint}"
         line = Line(_query_of(written) or query_id(journal.renames, checkpoint), posixpath.basename(checkpoint))
         batch = replace(planned(journal.renames, checkpoint, line, batchId), every=True)
+        journal.expect(self._types)
         journal.publish(_attempt_of(written) or self._attempt, batch, _record_of(written))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

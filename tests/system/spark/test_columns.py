@@ -1,0 +1,93 @@
+"""A program whose next version gives a column another type: what real Spark's readers do, against what we say."""
+
+import shutil
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ha.outputs.columns import clash_of, types_of
+from ha.spark import Output
+from tests.system.spark.test_whose_batches import Program, program
+
+__all__ = ["program"]
+
+pytestmark = [pytest.mark.spark]
+
+KINDS = {
+    "tinyint": "1", "int": "70000", "bigint": "5000000000", "float": "1.5", "double": "2.5", "string": "'x'",
+    "date": "date '2026-01-02'", "timestamp": "timestamp '2026-01-02 03:04:05'",
+    "timestamp_ntz": "timestamp_ntz '2026-01-02 03:04:05'", "boolean": "true", "binary": "binary('x')",
+    "decimal(10,2)": "1.25", "decimal(12,4)": "1.2525", "array<int>": "array(1)", "array<string>": "array('x')",
+    "struct<b:int>": "named_struct('b', 1)", "struct<b:string>": "named_struct('b', 'x')",
+    "struct<b:int,c:int>": "named_struct('b', 1, 'c', 2)", "map<string,int>": "map('k', 1)",
+}  # fmt: skip
+
+STRICTER: dict[str, set[tuple[str, str]]] = {"parquet": set(), "orc": set()}
+"""Pairs that we refuse although a reader gets a row of each."""
+
+
+def written(spark: SparkSession, place: Path, kind: str, source: str) -> Path:
+    made = spark.range(1).selectExpr("id", f"cast({KINDS[kind]} as {kind}) as a")
+    made.coalesce(1).write.format(source).save(str(place))
+    return next(each for each in place.iterdir() if each.name.startswith("part-"))
+
+
+def reads(spark: SparkSession, place: Path, source: str) -> bool:
+    """Whether people who read a whole output see both rows."""
+    try:
+        return len(spark.read.format(source).load(str(place)).collect()) == 2
+    except Exception:  # noqa: BLE001  # each kind has its own
+        return False
+
+
+@pytest.mark.parametrize("source", ["parquet", "orc"])
+def test_what_real_readers_take_and_what_we_take(spark: SparkSession, tmp_path: Path, source: str) -> None:
+    files = {kind: written(spark, tmp_path / f"kind-{number}", kind, source) for number, kind in enumerate(KINDS)}
+    types = {
+        kind: types_of(spark.read.format(source).load(str(file)).schema.jsonValue()) for kind, file in files.items()
+    }
+    ours, theirs = set[tuple[str, str]](), set[tuple[str, str]]()
+    for one, other in combinations(KINDS, 2):
+        if clash_of(types[one], types[other]) is None:
+            ours.add((one, other))
+        both = []
+        for number, order in enumerate(((one, other), (other, one))):
+            place = tmp_path / f"{one}-{other}-{number}"
+            for batch, kind in enumerate(order):
+                (place / f"batch={batch}").mkdir(parents=True)
+                shutil.copy(files[kind], place / f"batch={batch}")
+            both.append(reads(spark, place, source))
+        if all(both):
+            theirs.add((one, other))
+    assert ours - theirs == set(), "whatever we take can be read, whichever file Spark looks at first"
+    assert theirs - ours == STRICTER[source]
+
+
+@pytest.mark.parametrize("sink", ["Output", "format"])
+def test_a_new_version_with_another_type_adds_nothing(program: Program, sink: str) -> None:
+    def run(expression: str, feed: int) -> str:
+        program.feed(feed)
+        lines = program.spark.readStream.option("maxFilesPerTrigger", 1).text((program.place / "in").as_uri())
+        writer: Any = lines.selectExpr("value", f"{expression} as size").coalesce(1).writeStream
+        writer = writer.trigger(availableNow=True).queryName("words")
+        writer = writer.option("checkpointLocation", str(program.checkpoint))
+        if sink == "format":
+            writer = writer.format("ha").option("path", program.uri).option("format", "parquet")
+        else:
+            program.opened.append(Output(program.leadership, program.uri, "output", source="parquet"))
+            writer = writer.foreachBatch(program.opened[-1])
+        try:
+            assert writer.start().awaitTermination(90)
+        except Exception as error:  # noqa: BLE001  # PySpark's
+            return f"{error}"
+        return ""
+
+    assert not run("length(value)", 2)
+    error = run("cast(length(value) as string)", 1)
+    assert "Column 'size' of output" in error
+    assert "has type integer in the batches that are there, and this program would add string" in error
+    assert not run("length(value)", 1), "the version before it goes on, with the batch that was refused"
+    assert program.spark.read.parquet(program.uri).count() == 4
