@@ -12,6 +12,7 @@ All code that depends on the inside of kazoo is in this file and in :mod:`store.
   time-out at all, asks only the first server of the list, and then connects to another.
 - An unexpected exception (an unknown error code is enough) ends the connection thread for good.
 - A request that is queued in the moment in which the connection breaks is sent after the reconnect.
+- One name that the resolver is slow to deny holds up each connection.
 - A server that refuses a login ends the connection thread for good, and the session with it; one that wants a login, or
   TLS, is asked again nine times a second. Listeners hear of a connection before the server has accepted its login.
 - The log, at the level of debugging, shows passwords.
@@ -23,7 +24,6 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from itertools import cycle
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -34,6 +34,7 @@ from kazoo.protocol.serialization import SASL, Auth, CloseInstance, Connect, Exi
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
+from store.zookeeper import names
 from store.zookeeper.address import Address
 from store.zookeeper.dispatcher import Dispatcher
 from store.zookeeper.handler import Handler
@@ -66,12 +67,13 @@ class QuietLog(logging.LoggerAdapter[logging.Logger]):
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
     negotiated_s = 0.0
-    _rw_server: tuple[str, int] | None
+    _rw_server: names.Address | None
 
     def __init__(self, *args: Any, refusals: Refusals, security: Security, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._refusals = refusals
         self._security = security
+        self._names = names.Names()
 
     def _connect_loop(self, retry: Any) -> Any:
         if self.client._stopped.wait(self._refusals.pause()):  # noqa: SLF001
@@ -110,20 +112,23 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             self.negotiated_s = answer[0].time_out / 1000
         return answer
 
-    def _server_pinger(self) -> Iterator[tuple[str, int] | None]:
+    def _server_pinger(self) -> Iterator[names.Address | None]:
         """Look for a writable server, one server per ping."""
-        for host, port in cycle(self.client.hosts):
-            try:
-                with socket.create_connection((host, port), FIND_WRITABLE_TIMEOUT_S) as asked:
-                    asked.sendall(b"isro")
-                    yield (host, port) if asked.recv(16) == b"rw" else None
-            except OSError:
+        while True:
+            servers = self._expand_client_hosts()
+            if not servers:
                 yield None
+            for server in servers:
+                try:
+                    with socket.create_connection(server[1:], FIND_WRITABLE_TIMEOUT_S) as asked:
+                        asked.sendall(b"isro")
+                        yield server if asked.recv(16) == b"rw" else None
+                except OSError:
+                    yield None
 
     def _connect_attempt(self, host: str, hostip: str, port: int, retry: Any) -> Any:
         if self._rw_server:
-            (host, port), self._rw_server = self._rw_server, None
-            hostip = host
+            (host, hostip, port), self._rw_server = self._rw_server, None
         try:
             return super()._connect_attempt(host, hostip, port, retry)
         except Exception:  # it would end this thread, and the client, for good
@@ -131,11 +136,8 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             self.client._session_callback(KeeperState.CONNECTING)  # noqa: SLF001
             return None
 
-    def _expand_client_hosts(self) -> Any:
-        try:
-            return super()._expand_client_hosts()
-        except (OSError, UnicodeError):  # no resolver: kazoo takes no hosts for "try again later"
-            return []
+    def _expand_client_hosts(self) -> list[names.Address]:
+        return self._names.addresses(self.client.hosts)
 
     def zk_loop(self) -> None:
         try:

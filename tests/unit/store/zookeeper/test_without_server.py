@@ -95,6 +95,27 @@ def test_close_is_bounded_while_connecting(black_hole: int, monkeypatch: pytest.
     wait_until(lambda: threading.active_count() <= before)  # once its own bound has passed
 
 
+def test_a_name_that_the_resolver_is_slow_to_deny_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R70 of the reports: one dead name of three, and each connection took eleven seconds."""
+    denied, resolve = threading.Event(), socket.getaddrinfo
+
+    def slow(host: str, *rest: Any, **options: Any) -> Any:
+        if host == "dead.invalid":
+            denied.wait(PATIENCE_S)
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return resolve(host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        zookeeper = ZooKeeper(f"dead.invalid:1,localhost:{listener.getsockname()[1]}", session_timeout=ASKED_S)
+        zookeeper.start()
+        listener.settimeout(PATIENCE_S / 2)
+        for _ in range(2):
+            listener.accept()[0].close()
+        denied.set()
+        zookeeper.close()
+
+
 def test_a_server_that_talks_nonsense_is_tried_again() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         zookeeper = ZooKeeper(f"127.0.0.1:{listener.getsockname()[1]}", session_timeout=ASKED_S)
