@@ -120,7 +120,8 @@ class Sidecar:
         file = lambda: self._command.files.unguarded  # noqa: E731
         publisher = SidecarPublisher(job, stores, process.runtime, self._leads, logs.committed, file) if spark else None
         hosts = ExecutorHosts(stores, job, self._status)
-        self._note = RunningNote(job, settings.leadership.contender, programs.running())
+        contender = settings.leadership.contender
+        self._note = RunningNote(job, contender, programs.running(contender))
         store = StoreWork(
             job, self._status, FailureCount(self._status, job, settings.command.failover_max_attempts),
             SavepointWork(stores, job, self._leads, post, crew), programs, lambda: self._command.program, hosts,

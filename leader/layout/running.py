@@ -38,9 +38,18 @@ class Running(msgspec.Struct, frozen=True):
     files: str
 
     @classmethod
-    def of(cls, command: Sequence[str], files: str) -> "Running":
-        """Describe a command; one that is stored with the job is the same in all places, and has no words."""
-        digest = hashlib.sha256("\0".join(command).encode(errors="surrogateescape")).hexdigest()[:_DIGITS]
+    def of(cls, command: Sequence[str], files: str, own: Sequence[str] = ()) -> "Running":
+        """Describe a command; one that is stored with the job is the same in all places, and has no words.
+
+        Args:
+            command: its words.
+            files: where paths are that name no file system.
+            own: names of the host and the contender: where a word has one of them, another host has its own.
+        """
+        names = sorted(filter(None, set(own)), key=len, reverse=True)
+        mine = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, names))})(?![\w.-])")
+        words = [mine.sub("\0", word) for word in command] if names else command
+        digest = hashlib.sha256("\0\0".join(words).encode(errors="surrogateescape")).hexdigest()[:_DIGITS]
         names = [word.rpartition("/")[2] for word in command]
         program = next(filter(_PROGRAM.search, names), names[0] if names else "the stored program")
         return cls(digest, program.encode(errors="replace").decode(), files)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from collections.abc import Sequence
 
 from ha.sidecar.command.engine import parts
@@ -48,13 +49,13 @@ class NewestProgram:
             return present
         return self._checked(newest) if newest != present else present
 
-    def running(self) -> Running:
+    def running(self, contender: str) -> Running:
         """Describe what this sidecar would run, for those that contend for the same job."""
         command = [] if self._stored is not None else self._given.command
         users = users_configuration(os.environ)
-        return Running.of(
-            command, default_files(command, users / DEFAULTS if users is not None else None, configuration)
-        )
+        files = default_files(command, users / DEFAULTS if users is not None else None, configuration)
+        host = socket.gethostname()
+        return Running.of(command, files, (contender, host, host.partition(".")[0]))
 
     def _checked(self, program: Program) -> Program:
         environment = {**os.environ, **program.environment}

@@ -28,6 +28,16 @@ def test_what_is_written_is_read(command: list[str], files: str) -> None:
         assert name.endswith("~~") or read == wrote
 
 
+def test_a_host_s_own_name_in_a_command_is_no_difference() -> None:
+    def on(host: str, *more: str) -> Running:
+        words = ["spark-submit", "--conf", f"spark.driver.host={host}.example.com", f"--name={host}", host, *more]
+        return Running.of(words, "", (host, f"{host}.example.com", ""))
+
+    assert not on("h1").differs(on("h2"))
+    assert on("h1", "h1x").differs(on("h2", "h2x")), "a part of a word is no name"
+    assert on("h1", "a").differs(on("h2", "b"))
+
+
 def test_names_of_others_are_nothing() -> None:
     assert runs(["runs=1~a~b", "runs=0123456789ab~_zz~", "status=RUNNING"]) is None
     assert others(["would=-a~0123456789ab~a~b", "would=a~0123456789ab~_zz~"]) == {}
