@@ -79,8 +79,15 @@ STAGES: Mapping[str, Stage] = {
         minutes=60.0,
     ),
     "connectors": Stage(
-        "Kafka, Hive's metastore, tables, clusters of workers",
-        _spark("metastore", "tables", "topic", "topic_output", "worker_clusters"),
+        "Kafka, Hive's metastore, tables, clusters of workers; readers of files of two types",
+        (
+            *_spark("metastore", "tables", "topic", "topic_output", "worker_clusters"),
+            *_of(
+                "system/spark/test_columns",
+                "what_is_taken_real_readers_read",
+                "a_new_version_with_another_type_adds_nothing[Output",
+            ),
+        ),
     ),
     "programs": Stage("programs as people write them", ("tests/system/zoo/",)),
     "sidecars": Stage(

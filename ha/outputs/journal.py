@@ -102,6 +102,7 @@ class Journal:
 
     def expect(self, types: Types) -> None:
         """Tell it of the types that this program writes; rows whose types clash with older ones are not published."""
+        self._types_kept = self._types_kept and types == self._types
         self._types = types
 
     def admit(self, batch: Batch) -> bool:

@@ -83,6 +83,15 @@ def test_a_column_of_another_type_is_refused_and_a_new_one_is_kept(place: Place)
     assert place.names(f"{TYPES}=") == [f"{TYPES}=3"], "what is new is written, and nothing else"
 
 
+def test_a_query_that_begins_again_with_other_types_is_looked_at_again(place: Place) -> None:
+    journal = place.journal(files=PARQUET)
+    journal.expect({"a": "long"})
+    assert place.publish(journal, Batch(0, WORDS))
+    journal.expect({"a": "string"})
+    with pytest.raises(InvalidSettings, match="has type long"):
+        place.publish(journal, Batch(1, WORDS))
+
+
 def test_a_crash_between_two_writings_of_them_is_mended_by_the_next(place: Place) -> None:
     journal = place.journal(files=PARQUET)
     journal.expect({"a": "long"})
