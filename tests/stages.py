@@ -85,6 +85,7 @@ STAGES: Mapping[str, Stage] = {
             *_of(
                 "system/spark/test_columns",
                 "what_is_taken_real_readers_read",
+                "complete_means_that_a_reader_of_all_gets_each_row",
                 "a_new_version_with_another_type_adds_nothing[Output",
             ),
         ),

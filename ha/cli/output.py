@@ -11,13 +11,15 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from ha.cli.context import Context, command, consent, refusals_as_errors
+from ha.cli.context import Context, command, consent, needs, refusals_as_errors
 from ha.cli.options import lead_option, printable, yes_option
 from ha.cli.progress import progress
+from ha.cli.state import silent
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs.folder import OutputFolder
 from ha.outputs.job_outputs import EVERY, ids_of, outputs_of
+from ha.outputs.layout import REGION
 from ha.outputs.ledger import Gap
 from ha.outputs.lines import FOLLOW, NO_QUERY, Lines
 from ha.outputs.moving import MovedFiles, Moving
@@ -80,15 +82,27 @@ def _progress(each: JournalOutput, found: Mapping[str, object]) -> Iterator[str]
 @click.argument("job")
 @click.argument("name", metavar="[OUTPUT]", required=False)
 @_batches
-def verify(context: Context, job: str, name: str | None, batches: range | None) -> None:
+@click.option(
+    "--read",
+    "reads",
+    is_flag=True,
+    help="Also read all of each output with a Spark on this host, as its readers do, and compare the number of rows.",
+)
+def verify(context: Context, job: str, name: str | None, batches: range | None, *, reads: bool) -> None:
     """Look for every file that the outputs of JOB have decided, and for every batch that Spark has committed.
 
     The job may be running. Exit with 1 if a file is missing, or has another length, if Spark's readers see none of
-    them, or if there is a gap: a batch that an output lacks, or has from another query. A batch that is complete has
-    had all of its files in their places: if they are not there, they are gone since, and perhaps their readers have
-    taken them away.
+    them, or if there is a gap: a batch that an output lacks, or has from another query; with --read also if Spark
+    cannot read an output as a whole, or gets another number of rows than its writers have counted.
+
+    A batch that is complete has had all of its files in their places: if they are not there, they are gone since, and
+    perhaps their readers have taken them away.
     """
     bad = 0
+    if reads:
+        needs("To read an output", "pyspark")
+        if batches is not None:
+            raise click.UsageError("Choose one of --batches and --read, which reads all of them.")
 
     def rows() -> Iterator[JournalBatch]:
         nonlocal bad
@@ -106,6 +120,10 @@ def verify(context: Context, job: str, name: str | None, batches: range | None) 
                 bad += 1
                 counts[BatchCondition.GAP] += 1
                 yield JournalBatch(each.name, -1, BatchCondition.GAP, why=gap.why)
+            if reads and (unread := _unread(context, job, reader, each, seen)):
+                bad += 1
+                counts[BatchCondition.UNREAD] += 1
+                yield JournalBatch(each.name, -1, BatchCondition.UNREAD, why=unread)
             told = ", ".join(f"{count} {condition}" for condition, count in sorted(counts.items()))
             unread = f"; {printable(each.place)} was not read, only its journal" if each.place else ""
             context.tell(f"{each.name}: {told or 'no batch is decided'}{_of_query(each)}{unread}")
@@ -227,6 +245,31 @@ def _verified(
                 if told is not None:
                     told(done, total)
                 yield row
+
+
+def _unread(context: Context, job: str, reader: JournalReader, found: JournalOutput, rows: list[JournalBatch]) -> str:
+    """Return why a reader of the whole output does not get what was published; empty if it does, or nobody can tell."""
+    if not found.target or found.place or not found.format or found.regions:
+        context.tell(f"{found.name}: not read: it is no directory of files whose format is known")
+        return ""
+    from ha.spark.outputs.whole_reader import rows_of  # noqa: PLC0415  # loads PySpark
+    from ha.spark.stored.local_session import local_session  # noqa: PLC0415
+
+    parts = urlsplit(context.stores.files.at(job))
+    region = f"/{REGION}{found.name}" if any(found.name in each.regions for each in reader.outputs()) else ""
+    uri = f"{parts.scheme}://{parts.netloc}{found.target}{region}"
+    try:
+        with silent(), local_session("ha output verify") as spark:
+            read = rows_of(spark, uri, found.format)
+    except ValueError as error:
+        return f"Spark cannot read {uri} as a whole: {error}"
+    published = sum(each.rows or 0 for each in rows)
+    unknown = any(each.rows is None or each.condition != BatchCondition.COMPLETE for each in rows)
+    came_since = sum(map(len, ids_of(reader, found, EVERY))) > len(rows)
+    if not unknown and (read < published or (read > published and not came_since)):
+        return f"its batches have {published:,} rows, and a reader of {uri} gets {read:,}"
+    context.tell(f"{found.name}: a reader gets {read:,} rows" + ("; nobody has counted all of them" if unknown else ""))
+    return ""
 
 
 def _gaps(context: Context, job: str, found: JournalOutput, rows: list[JournalBatch], *, whole: bool) -> list[Gap]:

@@ -42,6 +42,7 @@ class BatchCondition(StrEnum):
     UNKNOWN = "unknown"
     GAP = "gap"
     UNSEEN = "unseen"  # by Spark's readers
+    UNREAD = "unread"  # a reader of the whole output fails, or gets other rows than were published
 
 
 class JournalOutput(msgspec.Struct, frozen=True):
@@ -59,6 +60,7 @@ class JournalOutput(msgspec.Struct, frozen=True):
     lines: list[str] = []  # names of the entries that say whose batches it has: see `ha.outputs.lines`
     replayed: int = 0  # batches that were done again, and whose rows were dropped because they were published before
     place: str = ""  # of a table or a topic its kind and its name; nothing is at the path then
+    format: str = ""  # of its files; empty if unknown
 
 
 class JournalBatch(msgspec.Struct, frozen=True):
@@ -173,7 +175,20 @@ class JournalReader:
             replayed = max(layout.numbers(layout.REPLAYED, names), default=0)
             lines = Lines(names).names
             found.append(
-                JournalOutput(name, home, path, unfinished, thousands, regions, *marks, flat, lines, replayed, place)
+                JournalOutput(
+                    name,
+                    home,
+                    path,
+                    unfinished,
+                    thousands,
+                    regions,
+                    *marks,
+                    flat,
+                    lines,
+                    replayed,
+                    place,
+                    target.format,
+                )
             )
         return found
 

@@ -27,6 +27,7 @@ from ha.spark.rewind.plan import TREE, RewindPlan
 from ha.spark.rewind.published import PublishedBatches
 from ha.spark.session.private_names import check_repartition
 from ha.spark.stored import stored_state
+from ha.spark.stored.local_session import meaning
 from ha.spark.stored.partition_advice import PARTITIONS
 from ha.spark.stored.relocate import relocate
 from leader.errors import LeaderError
@@ -80,7 +81,7 @@ def give_partitions(
                 return rescaling.rescale(leadership, partitions, deep=deep, told=told)
         except PySparkException as error:
             raise LeaderError(
-                f"Spark cannot repartition the state of {query}, and nothing was changed: {stored_state.meaning(error)}"
+                f"Spark cannot repartition the state of {query}, and nothing was changed: {meaning(error)}"
             ) from error
 
     find = partial(Rescaling, opened.files, job, query)

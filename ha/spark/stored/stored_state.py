@@ -4,9 +4,8 @@ The source needs what the checkpoint does not tell it: the format in the session
 variable of transformWithState. All of that is in the inspection. Nothing is written below the checkpoint.
 """
 
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -16,22 +15,13 @@ from pyspark.sql.types import StructType
 
 from ha.checkpoints.inspection import Inspection, OperatorState
 from ha.checkpoints.schemas import DEFAULT_STATE, StateSchema
+from ha.spark.stored.local_session import local_session
 from leader.errors import InvalidName
 
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-
-QUIET = {
-    "spark.log.level": "ERROR",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-}
-
 
 KEYS = ("key", "user_map_key")
 """Columns of the data source that make up a key; the second one is of a map of transformWithState."""
@@ -73,17 +63,9 @@ def session_settings(found: Inspection) -> dict[str, str]:
     return {**frozen, FORMAT: "2" if found.format == "RocksDB with ids" else "1"}
 
 
-@contextmanager
-def session(found: Inspection) -> Iterator[SparkSession]:
+def session(found: Inspection) -> AbstractContextManager[SparkSession]:
     """Start a Spark on this host that can read a checkpoint; it ends with the block."""
-    with tempfile.TemporaryDirectory(prefix="ha-state-") as folder:
-        folders = {"spark.sql.warehouse.dir": folder, "spark.local.dir": folder}
-        builder = SparkSession.builder.master("local[*]").appName("ha checkpoint state")
-        spark = builder.config(map={**QUIET, **session_settings(found), **folders}).getOrCreate()
-        try:
-            yield spark
-        finally:
-            spark.stop()
+    return local_session("ha checkpoint state", session_settings(found))
 
 
 def rows(
@@ -121,9 +103,3 @@ def _operator(found: Inspection, wanted: int | None) -> OperatorState:
     if number not in there:
         raise InvalidName(f"The query has no operator {number} with state: it has {known}.")
     return there[number]
-
-
-def meaning(error: Exception) -> str:
-    """Return the line of an error of Spark that says what it is."""
-    lines = str(error).splitlines()
-    return next((each for each in lines if "[" in each), lines[0] if lines else type(error).__name__)

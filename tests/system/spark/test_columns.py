@@ -1,6 +1,8 @@
 """A program whose next version gives a column another type: what real Spark's readers do, against what we say."""
 
 import shutil
+import subprocess
+import sys
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from ha.outputs.columns import clash_of, types_of
 from ha.spark import Output, checkpoint_location
+from tests.patience import PATIENCE_S
 from tests.system.spark.test_whose_batches import Program, program
 
 __all__ = ["program"]
@@ -64,6 +67,38 @@ def test_what_is_taken_real_readers_read(spark: SparkSession, tmp_path: Path, so
             shutil.copy(files[kind], place / f"batch={batch}")
         found[pair] = reads(spark, place, source)
     assert found == {**dict.fromkeys(taken, True), **dict.fromkeys(FAIL[source], False)}
+
+
+def test_complete_means_that_a_reader_of_all_gets_each_row(program: Program) -> None:
+    """Whatever has come there meanwhile: a file of another type, and one more of ours."""
+
+    def verified() -> tuple[int, str]:
+        command = ["output", "verify", "orders", "--read", "--files", program.jobs]
+        ended = subprocess.run(
+            [sys.executable, "-P", "-m", "ha.cli", *command],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        return ended.returncode, ended.stdout + ended.stderr
+
+    program.feed(3)
+    lines = program.spark.readStream.option("maxFilesPerTrigger", 1).text((program.place / "in").as_uri())
+    writer = lines.selectExpr("value", "length(value) as size").coalesce(1).writeStream.queryName("words")
+    writer = writer.option("checkpointLocation", checkpoint_location(program.leadership, "words"))
+    writer = writer.format("ha").option("path", program.uri).option("format", "parquet")
+    assert writer.trigger(availableNow=True).start().awaitTermination(90)
+    code, said = verified()
+    assert (code, "a reader gets 3 rows" in said) == (0, True), said
+    for kind, told in (("int", "its batches have 3 rows, and a reader of"), ("array<int>", "cannot read")):
+        foreign = program.place / "out" / "batch=9"
+        made = program.spark.range(1).selectExpr(
+            "cast(id as string) as value", f"cast({KINDS[kind]} as {kind}) as size"
+        )
+        made.coalesce(1).write.mode("overwrite").parquet(foreign.as_uri())
+        code, said = verified()
+        assert (code, told in said) == (1, True), said
 
 
 @pytest.mark.parametrize("sink", ["Output", "format"])
