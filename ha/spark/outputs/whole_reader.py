@@ -4,6 +4,7 @@ A journal says which files were published. Whether a reader of the whole directo
 file of another type beside them, or a log that Spark follows, and it fails or leaves rows out.
 """
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as fn
@@ -21,6 +22,6 @@ def rows_of(spark: SparkSession, uri: str, source: str) -> int:
     try:
         every = spark.read.format(source).load(uri)
         every.observe(seen, fn.count(fn.lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise ValueError(meaning(error)) from error
     return int(seen.get["rows"])

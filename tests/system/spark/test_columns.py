@@ -92,11 +92,11 @@ def test_complete_means_that_a_reader_of_all_gets_each_row(program: Program) -> 
     code, said = verified()
     assert (code, "a reader gets 3 rows" in said) == (0, True), said
     for kind, told in (("int", "its batches have 3 rows, and a reader of"), ("array<int>", "cannot read")):
-        foreign = program.place / "out" / "batch=9"
+        foreign = f"{program.uri}/batch=9"
         made = program.spark.range(1).selectExpr(
             "cast(id as string) as value", f"cast({KINDS[kind]} as {kind}) as size"
         )
-        made.coalesce(1).write.mode("overwrite").parquet(foreign.as_uri())
+        made.coalesce(1).write.mode("overwrite").parquet(foreign)
         code, said = verified()
         assert (code, told in said) == (1, True), said
 
