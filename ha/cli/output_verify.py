@@ -1,0 +1,142 @@
+"""``ha output verify``: looks whether what the outputs of a job have decided is there, and whether readers get it."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import click
+
+from ha.cli.context import Context, command, needs
+from ha.cli.options import printable
+from ha.cli.output import batches_option, of_query, print_batches
+from ha.cli.progress import progress
+from ha.cli.state import silent
+from ha.outputs.job_outputs import EVERY, ids_of, outputs_of
+from ha.outputs.layout import REGION
+from ha.outputs.ledger import Gap
+from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader, unseen
+from ha.spark.stored.ledger import Ledger
+from leader.errors import Fenced
+from leader.job.fenced_directory import LOOKS
+from leader.layout.names import OUT
+from store.bounded import BoundedFiles
+
+
+@command()
+@click.argument("job")
+@click.argument("name", metavar="[OUTPUT]", required=False)
+@batches_option
+@click.option(
+    "--read",
+    "reads",
+    is_flag=True,
+    help="Also read all of each output with a Spark on this host, as its readers do, and compare the number of rows.",
+)
+def verify(context: Context, job: str, name: str | None, batches: range | None, *, reads: bool) -> None:
+    """Look for every file that the outputs of JOB have decided, and for every batch that Spark has committed.
+
+    The job may be running. Exit with 1 if a file is missing, or has another length, if Spark's readers see none of
+    them, or if there is a gap: a batch that an output lacks, or has from another query; with --read also if Spark
+    cannot read an output as a whole, or gets another number of rows than its writers have counted.
+
+    A batch that is complete has had all of its files in their places: if they are not there, they are gone since, and
+    perhaps their readers have taken them away.
+    """
+    bad = 0
+    if reads:
+        needs("To read an output", "pyspark")
+        if batches is not None:
+            raise click.UsageError("Choose one of --batches and --read, which reads all of them.")
+
+    def rows() -> Iterator[JournalBatch]:
+        nonlocal bad
+        reader, outputs = outputs_of(context.stores, job, name)
+        for each in outputs:
+            counts: Counter[str] = Counter()
+            seen: list[JournalBatch] = []
+            for row in _verified(context, job, reader, each, batches or EVERY):
+                counts[row.condition] += 1
+                bad += bool(row.missing) or row.condition in (BatchCondition.UNKNOWN, BatchCondition.UNSEEN)
+                seen += [row] if row.batch >= 0 else []
+                if context.as_json or row.condition != BatchCondition.COMPLETE or row.accepted:
+                    yield row
+            for gap in _gaps(context, job, each, seen, whole=batches is None):
+                bad += 1
+                counts[BatchCondition.GAP] += 1
+                yield JournalBatch(each.name, -1, BatchCondition.GAP, why=gap.why)
+            if reads and (unread := _unread(context, job, reader, each, seen)):
+                bad += 1
+                counts[BatchCondition.UNREAD] += 1
+                yield JournalBatch(each.name, -1, BatchCondition.UNREAD, why=unread)
+            told = ", ".join(f"{count} {condition}" for condition, count in sorted(counts.items()))
+            unread = f"; {printable(each.place)} was not read, only its journal" if each.place else ""
+            context.tell(f"{each.name}: {told or 'no batch is decided'}{of_query(each)}{unread}")
+
+    print_batches(rows(), context.as_json)
+    if bad:
+        click.get_current_context().exit(1)
+
+
+def _verified(
+    context: Context, job: str, reader: JournalReader, found: JournalOutput, batches: range
+) -> Iterator[JournalBatch]:
+    total = sum(len(ids) for ids in ids_of(reader, found, batches))
+    with _target(context, job, found) as target, progress(False, found.name, of_bytes=False) as told:
+        if found.target and not found.place and (why := unseen(target)):
+            yield JournalBatch(found.name, -1, BatchCondition.UNSEEN, why=why)
+        for ids in ids_of(reader, found, batches):
+            for done, row in enumerate(reader.verified(found, ids, target), 1):
+                if told is not None:
+                    told(done, total)
+                yield row
+
+
+def _unread(context: Context, job: str, reader: JournalReader, found: JournalOutput, rows: list[JournalBatch]) -> str:
+    """Return why a reader of the whole output does not get what was published; empty if it does, or nobody can tell."""
+    if not found.target or found.place or not found.format or found.regions:
+        context.tell(f"{found.name}: not read: it is no directory of files whose format is known")
+        return ""
+    from ha.spark.outputs.whole_reader import rows_of  # noqa: PLC0415  # loads PySpark
+    from ha.spark.stored.local_session import local_session  # noqa: PLC0415
+
+    parts = urlsplit(context.stores.files.at(job))
+    region = f"/{REGION}{found.name}" if any(found.name in each.regions for each in reader.outputs()) else ""
+    uri = f"{parts.scheme}://{parts.netloc}{found.target}{region}"
+    try:
+        with silent(), local_session("ha output verify") as spark:
+            read = rows_of(spark, uri, found.format)
+    except ValueError as error:
+        return f"Spark cannot read {uri} as a whole: {error}"
+    published = sum(each.rows or 0 for each in rows)
+    unknown = any(each.rows is None or each.condition != BatchCondition.COMPLETE for each in rows)
+    came_since = sum(map(len, ids_of(reader, found, EVERY))) > len(rows)
+    if not unknown and (read < published or (read > published and not came_since)):
+        return f"its batches have {published:,} rows, and a reader of {uri} gets {read:,}"
+    context.tell(f"{found.name}: a reader gets {read:,} rows" + ("; nobody has counted all of them" if unknown else ""))
+    return ""
+
+
+def _gaps(context: Context, job: str, found: JournalOutput, rows: list[JournalBatch], *, whole: bool) -> list[Gap]:
+    """Compare an output with the checkpoint of its query, and the records of its batches with each other."""
+    after, plans = {row.batch: row.after for row in rows}, {row.batch: row.plan for row in rows}
+    for claims_left in reversed(range(LOOKS)):
+        try:
+            home = found.folder.removeprefix(f"{OUT}/")
+            return Ledger(context.directory(job)).whole(home, after, plans, found.thousands if whole else ())
+        except Fenced:
+            if not claims_left:
+                raise
+    return []
+
+
+@contextlib.contextmanager
+def _target(context: Context, job: str, found: JournalOutput) -> Iterator[BoundedFiles]:
+    """Open the directory in which an output's batches appear; it is in the file system of the job."""
+    opened = context.stores
+    parts = urlsplit(opened.files.at(job))
+    if not found.target or found.place:
+        yield opened.files  # nothing is looked for
+        return
+    with opened.open_root(f"{parts.scheme}://{parts.netloc}{found.target}") as target:
+        yield target
