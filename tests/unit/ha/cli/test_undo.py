@@ -28,6 +28,7 @@ from tests.unit.ha.led import Led
 from tests.unit.ha.noting import Notes, run
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.sidecar.test_savepoints import QUERY, commit, elsewhere
+from tests.unit.ha.waiting import wait_until
 
 roots, sides, sought, swept = test_move.roots, test_replicate.sides, test_seek.job, test_sweep.job
 rescaled, published = test_rescale.job, test_output_verbs.job
@@ -251,7 +252,8 @@ def test_what_a_leader_is_asked_for_says_so_too(name: str, workplace: Workplace,
     if change.undo:
         scene.said(f"{back} --yes" if "dispose" in back else back)
     if name == "job handover":
-        assert scene.cli("job history orders --json").json[-1]["contender"] == "a"
+        # A leader writes itself into the history after its grant, which is what the command waits for.
+        wait_until(lambda: scene.cli("job history orders --json").json[-1]["contender"] == "a", what="it is told")
 
 
 @pytest.mark.slow
