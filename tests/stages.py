@@ -70,6 +70,7 @@ STAGES: Mapping[str, Stage] = {
                 "a_declared_job",
                 "a_frozen_driver",
                 "a_plain_program_is_led_and_ends_with_its_jvm[python]",
+                "a_plain_program_is_led_and_ends_with_its_jvm[spark-submit]",
                 "a_plain_program_that_ends_with_0",
                 "leadership_is_given_back",
                 "leadership_is_resigned",

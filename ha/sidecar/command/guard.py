@@ -9,8 +9,8 @@ The guard kills the command, and all that it has started in whatever session, wh
   seconds to come, within the deadline, if the command was granted the job;
 - the deadline in the sidecar's deadline file passes, which ends the driver of a frozen sidecar in time. The deadline of
   a warm command counts only from when its grant file exists;
-- the command's JVM has ended. The variable HA_SPARK_JVM names a file that will contain its process id. Without its JVM
-  a Python driver would run on for a while as if nothing had happened.
+- the JVM of a Python driver has ended, and the driver has not (:mod:`ha.sidecar.command.jvm_watch`): it would run on
+  for a while as if nothing had happened.
 
 After the command's own end the rest of its process group has some seconds; if it has ended with 0, so has all that it
 has started, and what works on is told: it is no success to have put a program into the background. If
@@ -40,6 +40,7 @@ from ha.hosts import inherited
 from ha.hosts.held_process import ending_of
 from ha.program.deadline_file import DeadlineReader
 from ha.sidecar.command.guard_orders import NEVER, TERMINATE, Orders
+from ha.sidecar.command.jvm_watch import JvmWatch
 from ha.sidecar.command.memory import descendants
 from ha.sidecar.command.offspring import end_all
 from ha.sidecar.command.tee import Tee
@@ -102,7 +103,7 @@ class _Watch:
         self._grant = Path(options["grant"]) if "grant" in options else None
         door, within, listener = (float(options.get(each, -1)) for each in ("door", "within", "listener"))
         self.orders = Orders(sys.stdin.fileno(), door=int(door), within=within, listener=int(listener))
-        self._jvm, self._jvm_file = -1, os.environ.get("HA_SPARK_JVM")
+        self._jvm = JvmWatch(file) if (file := os.environ.get("HA_SPARK_JVM")) else None
         self._jvm_ended = Path(f"{deadline}{JVM_ENDED}")
         self._granted = False
 
@@ -116,11 +117,10 @@ class _Watch:
         """Return None when the command has ended, and a text to be shown, or an empty one, when it is to be killed."""
         ended = ending_of(child.pid)
         while True:
-            if self._jvm_file and self._jvm < 0:
-                self._jvm = _end_of_jvm(Path(self._jvm_file))
+            jvm = self._jvm.ending() if self._jvm is not None else []
             nap = min(LONGEST_PAUSE_S, max(0.0, self._until() - now()))
-            waits = [ended, self.orders.fileno(), *([self._jvm] if self._jvm >= 0 else [])]
-            ready = select.select(waits, [], [], nap)[0]
+            waits = [ended, self.orders.fileno()]
+            ready = select.select([*waits, *jvm], [], [], nap)[0]
             _reap(child)
             if ended in ready:
                 return None
@@ -129,7 +129,7 @@ class _Watch:
                 _signal(child, signal.SIGTERM)
             elif letter:
                 return ""
-            elif self._jvm in ready:
+            elif self._jvm is not None and set(jvm) & set(ready) and self._jvm.orphaned():
                 self._jvm_ended.touch()
                 return "ha: the command's JVM has ended: the command is killed.\n"
             elif now() >= self._until():
@@ -150,16 +150,6 @@ def die_with(parent: int) -> None:
     if os.getppid() != parent:
         os._exit(128 + signal.SIGKILL)  # the parent was killed before this process asked for the signal
     inherited.usual_signals()
-
-
-def _end_of_jvm(file: Path) -> int:
-    """Return a descriptor that becomes readable when the process in the file has ended; -1 if there is no file yet."""
-    try:
-        return ending_of(int(file.read_text()))
-    except FileNotFoundError:
-        return -1
-    except ProcessLookupError:
-        return os.open(os.devnull, os.O_RDONLY)  # readable at once, because the process has ended already
 
 
 def _signal(child: "subprocess.Popen[bytes]", number: int) -> bool:

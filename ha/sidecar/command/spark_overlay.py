@@ -2,7 +2,8 @@
 
 Spark reads the directory ``SPARK_CONF_DIR``. The command gets one with links to the files in the user's directory, and
 two copies with lines added. With ``--spark`` the defaults put the checkpoints of an unchanged PySpark program below the
-leader directory, and a line of shell records the process id of the JVM, so that the guard can watch it. With
+leader directory, and a line of shell records the process id of the JVM, so that the guard can watch it
+(:mod:`ha.sidecar.command.jvm_watch`). With
 ``class_data`` the defaults name Spark's jars once more: see :mod:`ha.sidecar.command.class_data`. They also hold the
 hosts that executors keep off, and how Hadoop's client closes files: decision 78. Python finds a guard of the program's
 port beside the directory: see :mod:`ha.spark.session.callback_guard`.
@@ -17,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from ha.config.sources import load
+from ha.hook import driver_note
 from ha.hook.entry import write
+from ha.sidecar.command.jvm_watch import DRIVER
 from ha.sidecar.command.spark_submit import properties_of
 from ha.spark.session import callback_guard
 from ha.spark.session.retention import MIN_BATCHES, SPARKS, enough
@@ -99,11 +102,15 @@ def spark_environment(
     shell, jvm = _content(users, SHELL), overlay.with_name(f"{overlay.name}.jvm")
     if spark:
         file, staged = shlex.quote(str(jvm)), shlex.quote(f"{jvm}.staged")
-        # The shell becomes the JVM (exec): their process ids are equal. A driver may start others: the first counts.
-        shell += f"\n[ -e {file} ] || {{ echo $$ > {staged} && mv {staged} {file}; }}\n"
+        # The shell becomes the JVM (exec): their process ids are equal. A driver may start others: the first that lives
+        # counts.
+        shell += (
+            f'\nkill -0 "$(cat {file} 2>/dev/null)" 2>/dev/null || {{ echo $$ > {staged} && mv {staged} {file}; }}\n'
+        )
         shell += _arrived(overlay, users)
     (overlay / SHELL).write_text(shell, "utf-8", "surrogateescape")
     folder, modules = overlay.with_name(f"{overlay.name}.python"), {callback_guard.__file__: None, **(hooks or {})}
+    modules |= {driver_note.__file__: f"{jvm}{DRIVER}"} if spark else {}
     path = write(folder, modules, environment.get("PYTHONPATH"))
     # An environment that comes from another Spark claims that spark-env.sh was read already: hide that.
     known = {"SPARK_CONF_DIR": str(overlay), "SPARK_ENV_LOADED": "", "PYTHONPATH": path}

@@ -211,19 +211,22 @@ def leader(driver: Driver) -> str:
 
 
 SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
+IN_A_SHELL = ["sh", "-c", f'{SUBMIT} "$@" | cat', "sh"]  # which hides the program's code, and outlives its JVM
 
 
 @pytest.mark.parametrize(
     ("with_what", "says"),
     [
-        pytest.param(sys.executable, "the command's JVM has ended: the command is killed", id="python"),
-        pytest.param(SUBMIT, "the command has ended with 137", id="spark-submit"),  # it is the JVM
+        pytest.param([sys.executable], "the command's JVM has ended: the command is killed", id="python"),
+        pytest.param([SUBMIT], "the command has ended with 137", id="spark-submit"),  # it is the JVM
+        # With 0, if the driver has noticed it before the guard.
+        pytest.param(IN_A_SHELL, ": the command has ended with ", id="shell"),
     ],
 )
-def test_a_plain_program_is_led_and_ends_with_its_jvm(driver: Driver, with_what: str, says: str) -> None:
+def test_a_plain_program_is_led_and_ends_with_its_jvm(driver: Driver, with_what: list[str], says: str) -> None:
     feed(driver.source, 0)
     again = ["--restart-strategy", "fixed-delay"]
-    with driver.running([*RUN, driver.job, "--spark", *again, "--", with_what, *driver.plain]) as process:
+    with driver.running([*RUN, driver.job, "--spark", *again, "--", *with_what, *driver.plain]) as process:
         kill(driver, "java")
         eventually(lambda: says in driver.said)
         feed(driver.source, 1)
@@ -245,7 +248,7 @@ def test_a_plain_program_that_ends_with_0_has_failed_if_its_query_has(
 ) -> None:
     monkeypatch.setenv("HA_FAILOVER_MAX_ATTEMPTS", "1")
     feed(driver.source, 0)
-    program = [sys.executable, str(DRIVERS / "ends.py"), driver.source.as_uri(), how]
+    program = [*IN_A_SHELL, str(DRIVERS / "ends.py"), driver.source.as_uri(), how]
     with driver.running([*RUN, driver.job, "--spark", "--", *program]) as process:
         assert process.wait(DRIVER_S) == 1, driver.said
     with leading(driver.job, driver.root, driver.zookeeper) as successor:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,25 +103,57 @@ def test_a_signal_is_128_and_its_number(children: Children, number: int) -> None
 
 LOSES_ITS_JVM = (
     TELL
-    + "jvm = subprocess.Popen([sys.executable, '-c', 'import signal\\nwhile True: signal.pause()'])\n"
+    + "def start(): return subprocess.Popen([sys.executable, '-c', 'import signal\\nwhile True: signal.pause()'])\n"
+    + "jvm = start()\n"
     + "WHAT\ntell('pid', os.getpid())\nwhile True: signal.pause()\n"
 )
+DRIVES = "tell('jvm.driver', os.getpid()); "
 
 
 @pytest.mark.parametrize(
     "what",
     [
-        "tell('jvm', jvm.pid); jvm.kill()",
-        "jvm.kill(); jvm.wait(); tell('jvm', jvm.pid)",  # it has ended before the guard can look
+        DRIVES + "tell('jvm', jvm.pid); jvm.kill()",
+        "tell('jvm', jvm.pid); " + DRIVES + "jvm.kill()",
+        DRIVES + "jvm.kill(); jvm.wait(); tell('jvm', jvm.pid)",  # it has ended before the guard can look
     ],
 )
-def test_a_command_is_killed_when_its_jvm_has_ended(
+def test_a_command_is_killed_when_its_driver_has_lost_its_jvm(
     children: Children, capfd: pytest.CaptureFixture[str], what: str
 ) -> None:
     children.jvm_file = str(children.directory / "jvm")
     assert children.python(LOSES_ITS_JVM.replace("WHAT", what)).wait() == 128 + signal.SIGKILL
     assert capfd.readouterr().err == "ha: the command's JVM has ended: the command is killed.\n"
     assert list(children.directory.rglob(f"*{JVM_ENDED}")), "the history will say so"
+
+
+def watched(guard: GuardedCommand) -> int:
+    """Count the processes whose end a guard waits for: its command is one."""
+    found = 0
+    for each in Path(f"/proc/{guard.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it is closed meanwhile
+            found += str(each.readlink()) == "anon_inode:[pidfd]"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("driver", "others"),
+    [
+        ("one = start(); one.kill(); tell('jvm.driver', one.pid)", 2),  # as `spark-submit orders.py | tee log` does
+        ("", 1),  # it is no Python
+    ],
+)
+def test_a_command_goes_on_when_its_jvm_has_ended_with_its_driver(children: Children, driver: str, others: int) -> None:
+    children.jvm_file = str(children.directory / "jvm")
+    goes_on = f"{driver}\ntell('jvm', jvm.pid); signal.signal(signal.SIGUSR1, lambda *_: sys.exit(0))"
+    child = children.python(LOSES_ITS_JVM.replace("WHAT", goes_on))
+    pid = children.pid("pid")
+    wait_until(lambda: watched(child) == 1 + others, what="the guard knows the JVM")
+    os.kill(children.pid("jvm"), signal.SIGKILL)
+    wait_until(lambda: watched(child) == 1, what="the guard knows that it has ended")
+    os.kill(pid, signal.SIGUSR1)
+    assert child.wait() == 0
+    assert not list(children.directory.rglob(f"*{JVM_ENDED}"))
 
 
 def test_a_command_that_ends_before_its_jvm_has_ended_by_itself(children: Children) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from ha.sidecar.command.spark_overlay import CLOSING, REDIRECTED, may_use_spark, spark_environment
 from tests.patience import PATIENCE_S
+from tests.unit.ha.waiting import wait_until
 
 
 def written(tmp_path: Path, **environment: str) -> tuple[dict[str, str], Path]:
@@ -50,13 +51,18 @@ def test_all_that_the_user_has_is_kept(tmp_path: Path, told: Callable[[Path], di
     assert lines[:2] == ["spark.a 1", "spark.ha.job another"]
     assert "spark.ha.job orders" in lines[2:], "the later of two counts"
     assert "spark.sql.streaming.checkpointLocation hdfs://names/ha/orders/0000000001-x/spark" in lines
-    for time in range(2):  # a driver may start other JVMs, and the first one counts
-        variables = {**os.environ, "SPARK_CONF_DIR": str(overlay)}  # as Spark's own scripts set it
-        command = ["/bin/bash", "-c", f". {overlay}/spark-env.sh"]
-        shell = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables)
-        assert shell.communicate(timeout=PATIENCE_S)[0] == "the user is here\n"
-        first = int(Path(added["HA_SPARK_JVM"]).read_text())
-        assert (first == shell.pid) is (time == 0)
+    variables = {**os.environ, "SPARK_CONF_DIR": str(overlay)}  # as Spark's own scripts set it
+    command = ["/bin/bash", "-c", f". {overlay}/spark-env.sh; read -r"]
+    shells, noted = [], Path(added["HA_SPARK_JVM"])
+    for _ in range(2):  # a driver may start other JVMs, and the first one counts
+        shell = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
+        shells.append(shell)
+        wait_until(noted.exists, what="the first shell is noted")
+    for shell in reversed(shells):
+        assert shell.communicate("\n", timeout=PATIENCE_S)[0] == "the user is here\n"
+        assert int(noted.read_text()) == shells[0].pid
+    subprocess.run(command, stdin=subprocess.DEVNULL, env=variables, check=False, timeout=PATIENCE_S)
+    assert int(noted.read_text()) != shells[0].pid, "as long as it lives"
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
