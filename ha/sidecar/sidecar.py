@@ -107,7 +107,9 @@ class Sidecar:
         post, in_order = self._post, InOrder(lambda error: self._notices.put(Wake(error)))
         self._class_data = ClassData(program.command, settings.stores.files) if settings.command.class_data else None
         self._orphan = succession.orphan if succession is not None else None
-        environment = RunEnvironment(process, job, stored=stored, spark=spark, class_data=self._class_data)
+        environment = RunEnvironment(
+            process, job, stored=stored, spark=spark, engine=engine, class_data=self._class_data
+        )
         ended = lambda run: post(RunEnded(run))  # noqa: E731
         crew = Crew("ha-crew", CREW)
         self._threads = [crew.close, in_order.close]

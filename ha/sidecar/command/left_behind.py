@@ -23,7 +23,7 @@ def told(guard: int, grace: float) -> str:
         return ""
     said = f"it left programs behind, which were ended after {grace:g} s: {', '.join(left)}."
     report = os.environ.get("HA_QUERIES")
-    if report and not end_file.of(Path(report)).exists():
+    if report and (not end_file.of(Path(report)).exists() or end_file.told(Path(report)).inside):
         end_file.tell(end_file.End(said, REMEDY))
     return f"ha: the command has ended with 0, but {said} {REMEDY}.\n"
 

@@ -9,7 +9,7 @@ from ha.hook import batch_functions, guarding
 from ha.program import end_file
 from ha.sidecar.command.class_data import ClassData
 from ha.sidecar.command.run_files import RunFiles
-from ha.sidecar.command.spark_overlay import may_use_spark, spark_environment
+from ha.sidecar.command.spark_overlay import may_hide_its_end, may_use_spark, spark_environment
 from ha.sidecar.command.stored_program import StoredProgram
 from leader.job.programs import Program
 from leader.layout.names import SPARK, LeaderDirectory
@@ -25,11 +25,12 @@ class RunEnvironment:
         *,
         stored: StoredProgram | None = None,  # where the files of the program come from; None if it was never stored
         spark: bool = False,  # use Spark's own configuration to tell the command where its checkpoints are
+        engine: bool = False,  # the command is a program whose JVM an engine keeps
         # An archive of Spark's classes, which the command uses if it is there; None not to.
         class_data: ClassData | None = None,
     ) -> None:
         self._process, self._job = process, job
-        self._stored, self._spark, self._class_data = stored, spark, class_data
+        self._stored, self._spark, self._engine, self._class_data = stored, spark, engine, class_data
 
     def prepare(
         self, program: Program, files: RunFiles, leader: LeaderDirectory | None, excluded: Sequence[str]
@@ -47,9 +48,12 @@ class RunEnvironment:
             jars = self._class_data.jars if self._class_data is not None and options else None
             known = {**os.environ, **found}
             plan = {"checkpoints": f"{found['HA_LEADER_DIRECTORY']}/{SPARK}", "file": str(files.unguarded)}
-            guard = {batch_functions.__file__: None, guarding.__file__: {**plan, "end": str(end_file.of(files.report))}}
-            hooks = guard if leader else {}
-            found |= spark_environment(files.spark, known, jars, spark=self._spark, excluded=excluded, hooks=hooks)
+            end = end_file.of(files.report)
+            guard = {batch_functions.__file__: None, guarding.__file__: {**plan, "end": str(end)}} if leader else {}
+            hidden = end if leader and not self._engine and may_hide_its_end(program.command) else None
+            found |= spark_environment(
+                files.spark, known, jars, spark=self._spark, end=hidden, excluded=excluded, hooks=guard
+            )
             found |= options
         return found, place
 

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from ha.config.sources import load
-from ha.hook import driver_note
+from ha.hook import driver_note, hidden_end
 from ha.hook.entry import write
+from ha.program.end_file import End
+from ha.program.files import write as write_file
 from ha.sidecar.command.jvm_watch import DRIVER
 from ha.sidecar.command.spark_submit import properties_of
 from ha.spark.session import callback_guard
@@ -45,6 +47,8 @@ With Hadoop's own 400 ms, and 5 times, a small batch mostly waits. It gives up a
 """
 
 _SPARKS = ("python", "pyspark", "spark-submit")
+NOT_BEGUN = End("no program of it has started Spark: its last lines may say why.", inside=True)
+"""What is said of the end of a command that may hide it, until a program says more."""
 
 # For the characters that end a value of Java's properties, or begin an escape.
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
@@ -72,12 +76,18 @@ def may_use_spark(command: Sequence[str]) -> bool:
     return any(Path(word).name.startswith(_SPARKS) for word in command)
 
 
+def may_hide_its_end(command: Sequence[str]) -> bool:
+    """Whether the exit code of a command may be another one than that of its program, as a shell's with a pipe."""
+    return not Path(command[0]).name.startswith(_SPARKS)
+
+
 def spark_environment(
     overlay: Path,  # the directory to create
     environment: Mapping[str, str],  # the command's, with the sidecar's variables
     jars: Path | None = None,  # Spark's, to name them before everything else on the driver's class path; None not to
     *,
     spark: bool = False,  # tell the command where its checkpoints are, and record its JVM
+    end: Path | None = None,  # with it: the end file of a command that may hide its end
     # Hosts that executors are to keep off; of Spark's clusters only YARN takes such a list.
     excluded: Sequence[str] = (),
     # Further modules that change PySpark in the command's Python: see `ha.hook.entry.write`.
@@ -101,20 +111,28 @@ def spark_environment(
     (overlay / DEFAULTS).write_text(defaults, "utf-8", "surrogateescape")
     shell, jvm = _content(users, SHELL), overlay.with_name(f"{overlay.name}.jvm")
     if spark:
-        file, staged = shlex.quote(str(jvm)), shlex.quote(f"{jvm}.staged")
-        # The shell becomes the JVM (exec): their process ids are equal. A driver may start others: the first that lives
-        # counts.
-        shell += (
-            f'\nkill -0 "$(cat {file} 2>/dev/null)" 2>/dev/null || {{ echo $$ > {staged} && mv {staged} {file}; }}\n'
-        )
+        shell += _noting(jvm, end)
         shell += _arrived(overlay, users)
     (overlay / SHELL).write_text(shell, "utf-8", "surrogateescape")
     folder, modules = overlay.with_name(f"{overlay.name}.python"), {callback_guard.__file__: None, **(hooks or {})}
-    modules |= {driver_note.__file__: f"{jvm}{DRIVER}"} if spark else {}
+    if spark:
+        modules |= {driver_note.__file__: f"{jvm}{DRIVER}"}
+        if end is not None:
+            modules |= {hidden_end.__file__: str(end)}
+            write_file(end, NOT_BEGUN)
     path = write(folder, modules, environment.get("PYTHONPATH"))
     # An environment that comes from another Spark claims that spark-env.sh was read already: hide that.
     known = {"SPARK_CONF_DIR": str(overlay), "SPARK_ENV_LOADED": "", "PYTHONPATH": path}
     return known | ({"HA_SPARK_JVM": str(jvm)} if spark else {})
+
+
+def _noting(jvm: Path, end: Path | None) -> str:
+    """Return the lines for a shell that note the JVM that it becomes (exec), and that it is no Python program's."""
+    # A driver may start others: the first that lives counts. The words are those of spark-submit.
+    note = f"echo $$ > {shlex.quote(f'{jvm}.staged')} && mv {shlex.quote(f'{jvm}.staged')} {shlex.quote(str(jvm))}"
+    if end is not None:  # of a program in another language nothing is known but its code
+        note += f'; case "$* " in *.py\\ *|*pyspark-shell\\ *) ;; *) echo {{}} > {shlex.quote(str(end))} ;; esac'
+    return f'\nkill -0 "$(cat {shlex.quote(str(jvm))} 2>/dev/null)" 2>/dev/null || {{ {note}; }}\n'
 
 
 def _arrived(overlay: Path, users: Path | None) -> str:

@@ -241,7 +241,12 @@ def test_a_plain_program_is_led_and_ends_with_its_jvm(driver: Driver, with_what:
 
 
 @pytest.mark.parametrize(
-    ("how", "says"), [("caught", "The query 'lines' has failed"), ("exits", "The query 'lines' was still active")]
+    ("how", "says"),
+    [
+        ("caught", "The query 'lines' has failed"),
+        ("exits", "The query 'lines' was still active"),
+        ("begins", "its program has ended with 3."),
+    ],
 )
 def test_a_plain_program_that_ends_with_0_has_failed_if_its_query_has(
     driver: Driver, how: str, says: str, monkeypatch: pytest.MonkeyPatch

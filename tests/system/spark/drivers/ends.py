@@ -1,4 +1,7 @@
-"""A driver without any import of ``ha`` that ends with 0, though its query has failed: ends.py INPUT caught|exits."""
+"""A driver without any import of ``ha`` that ends with 0, though it has failed: ends.py INPUT caught|exits|begins.
+
+Its query has failed, or, of one that only ``begins``, it has none yet, and the shell hides its code.
+"""
 
 import os
 import sys
@@ -8,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 source, how = sys.argv[1:]
 spark = SparkSession.builder.master("local[1]").getOrCreate()
+if how == "begins":
+    sys.exit(3)
 
 
 def wrong(_: DataFrame, __: int) -> None:

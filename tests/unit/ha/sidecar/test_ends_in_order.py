@@ -2,6 +2,7 @@
 
 import pytest
 
+from ha.sidecar.command.spark_overlay import NOT_BEGUN
 from tests.unit.ha.noting import NOTES, Notes, run, state
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.sidecar.test_escalation import failures
@@ -73,3 +74,11 @@ def test_a_program_that_has_ended_in_order_may_leave_a_helper_behind(workplace: 
     assert sidecar.wait() == 0
     assert state(workplace)[2] == ["status=FINISHED"]
     assert "the command has ended with 0, but it left programs behind" in sidecar.said
+
+
+@pytest.mark.parametrize("command", ["orders.py | cat", "nothing-of-that-name | cat", "exit 0"])
+def test_a_shell_under_spark_that_has_started_no_spark_is_no_success(workplace: Workplace, command: str) -> None:
+    sidecar = workplace.ha("run", "orders", "--contender", "a", "--spark", "--", "sh", "-c", command, **ONCE)
+    assert sidecar.wait() == 1, sidecar.said
+    kept = failures(workplace)[0]
+    assert kept["message"].startswith(f"The command has ended with 0: {NOT_BEGUN.said}")

@@ -1,5 +1,6 @@
 """The configuration that ``ha run --spark`` writes. tests/system/spark checks that real Spark reads it."""
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -7,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from ha.sidecar.command.spark_overlay import CLOSING, REDIRECTED, may_use_spark, spark_environment
+from ha.sidecar.command.spark_overlay import CLOSING, NOT_BEGUN, REDIRECTED, may_use_spark, spark_environment
 from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
 
-def written(tmp_path: Path, **environment: str) -> tuple[dict[str, str], Path]:
+def written(tmp_path: Path, end: Path | None = None, /, **environment: str) -> tuple[dict[str, str], Path]:
     """Write a configuration; returns the added variables and the directory."""
     known = {"HA_JOB": "orders", "HA_LEADER_DIRECTORY": "hdfs://names/ha/orders/0000000001-x", "PATH": str(tmp_path)}
     overlay = tmp_path / "overlay"
-    return spark_environment(overlay, {**known, **environment}, spark=True), overlay
+    return spark_environment(overlay, {**known, **environment}, spark=True, end=end), overlay
 
 
 def as_conf_dir(folder: Path) -> dict[str, str]:
@@ -184,3 +185,24 @@ def test_asking_sooner_is_no_less_patient() -> None:
 )
 def test_commands_that_start_spark(command: list[str], may: bool) -> None:
     assert may_use_spark(command) is may
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--master local[2] orders.py one", True),
+        ("--py-files more.zip orders.py", True),
+        ("--conf a=b pyspark-shell", True),
+        ("--class org.example.Orders orders.jar one", False),
+    ],
+)
+def test_a_program_in_another_language_says_nothing_of_its_end(tmp_path: Path, words: str, told: bool) -> None:
+    end = tmp_path / "queries.end"
+    _, overlay = written(tmp_path, end)
+    assert json.loads(end.read_text())["said"] == NOT_BEGUN.said
+    script = tmp_path / "spark-class"  # as Spark's own reads it: with the words of spark-submit
+    script.write_text(f". {overlay}/spark-env.sh\n")
+    command = ["/bin/bash", str(script), "org.apache.spark.deploy.SparkSubmit", *words.split()]
+    environment = {**os.environ, "SPARK_CONF_DIR": str(overlay)}
+    subprocess.run(command, env=environment, check=True, timeout=PATIENCE_S)
+    assert json.loads(end.read_text()).get("said") == (NOT_BEGUN.said if told else None)
