@@ -10,7 +10,7 @@ The guard kills the command, and all that it has started in whatever session, wh
 - the deadline in the sidecar's deadline file passes, which ends the driver of a frozen sidecar in time. The deadline of
   a warm command counts only from when its grant file exists;
 - the JVM of a Python driver has ended, and the driver has not (:mod:`ha.sidecar.command.jvm_watch`): it would run on
-  for a while as if nothing had happened.
+  for a while as if nothing had happened. Or the command has started Spark without the settings of ``--spark``.
 
 After the command's own end the rest of its process group has some seconds; if it has ended with 0, so has all that it
 has started, and what works on is told: it is no success to have put a program into the background. If
@@ -40,7 +40,7 @@ from ha.hosts import inherited
 from ha.hosts.held_process import ending_of
 from ha.program.deadline_file import DeadlineReader
 from ha.sidecar.command.guard_orders import NEVER, TERMINATE, Orders
-from ha.sidecar.command.jvm_watch import JvmWatch
+from ha.sidecar.command.jvm_watch import JvmWatch, tell_astray
 from ha.sidecar.command.memory import descendants
 from ha.sidecar.command.offspring import end_all
 from ha.sidecar.command.tee import Tee
@@ -132,6 +132,8 @@ class _Watch:
             elif self._jvm is not None and set(jvm) & set(ready) and self._jvm.orphaned():
                 self._jvm_ended.touch()
                 return "ha: the command's JVM has ended: the command is killed.\n"
+            elif self._jvm is not None and self._jvm.astray():
+                return tell_astray()
             elif now() >= self._until():
                 gone = self.orders.until <= now()
                 why = (

@@ -2,17 +2,29 @@
 
 ``spark-env.sh`` notes the JVM in the file that HA_SPARK_JVM names (:mod:`ha.sidecar.command.spark_overlay`), and the
 driver notes itself beside it (:mod:`ha.hook.driver_note`). A JVM that ends with its driver is no failure: the rest of
-the command goes on, a pipe or a script, and may start another one.
+the command goes on, a pipe or a script, and may start another one. And a JVM of Spark that is not noted has not read
+the settings of ``--spark``: a script, ``sudo`` or ``env -i`` has replaced what was to lead there.
 """
 
 import os
 import select
+from contextlib import suppress
 from pathlib import Path
 
 from ha.hosts.held_process import ending_of
+from ha.sidecar.command.memory import PROC, descendants
+from store.clock import now
 
 DRIVER = ".driver"
 """Ends the name of the file beside the JVM's in which the driver is noted."""
+
+SPARK = b"org.apache.spark.deploy.SparkSubmit"
+"""Word of the command of each JVM that a driver runs in."""
+
+LOOK_S = 1.0  # between two looks for a JVM as long as none is noted
+
+ASTRAY = "it has started Spark without the settings of --spark, so nothing would fence its queries or go on with them."
+REMEDY = "Keep the environment (no `env -i`; `sudo -E`), and set SPARK_CONF_DIR before `ha run`, not in the command"
 
 
 class JvmWatch:
@@ -21,12 +33,21 @@ class JvmWatch:
     def __init__(self, file: str) -> None:
         """Watch the JVM that is noted in this file."""
         self._jvm, self._driver = _Noted(Path(file)), _Noted(Path(f"{file}{DRIVER}"))
+        self._look_at = now() + LOOK_S
 
     def ending(self) -> list[int]:
         """Return a descriptor that becomes readable when the JVM has ended; nothing as long as none is noted."""
         if self._jvm.look():
             self._driver.look()
         return [self._jvm.ending] if self._jvm.ending >= 0 else []
+
+    def astray(self) -> bool:
+        """Whether the command has started Spark without the settings that note its JVM."""
+        if self._jvm.noted or now() < self._look_at:
+            return False
+        self._look_at = now() + LOOK_S
+        found = any(map(_is_sparks, descendants(os.getpid())))
+        return found and not self._jvm.look()  # asked last: it is noted before it is a JVM
 
     def orphaned(self) -> bool:
         """Whether the driver of the JVM, which has ended, lives; if not, both are forgotten."""
@@ -37,12 +58,25 @@ class JvmWatch:
         return False
 
 
+def tell_astray() -> str:
+    """Tell the sidecar that a command has started Spark by other settings; returns a line for people."""
+    from ha.program import end_file  # noqa: PLC0415  # a guard is to stay small, and few come here
+
+    end_file.tell(end_file.End(ASTRAY, REMEDY))
+    return f"ha: the command is killed: {ASTRAY} {REMEDY}.\n"
+
+
 class _Noted:
     """A process that is noted in a file; another may be noted there after its end."""
 
     def __init__(self, file: Path) -> None:
         self._file, self._text = file, ""
         self.ending = -1
+
+    @property
+    def noted(self) -> bool:
+        """Whether one was there at any time."""
+        return self._text != ""
 
     def look(self) -> bool:
         """Look for one that was not there before; return whether there is one, which may have ended."""
@@ -66,3 +100,10 @@ def _ending_of(pid: int) -> int:
         return ending_of(pid)
     except ProcessLookupError:
         return os.open(os.devnull, os.O_RDONLY)  # readable at once, because the process has ended already
+
+
+def _is_sparks(pid: int) -> bool:
+    with suppress(OSError):  # it has ended
+        program, *words = (PROC / f"{pid}" / "cmdline").read_bytes().split(b"\0")
+        return program.rpartition(b"/")[2] == b"java" and SPARK in words
+    return False

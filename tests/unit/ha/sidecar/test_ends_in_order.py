@@ -1,7 +1,10 @@
 """An exit code of 0 is a success only if the program has left its block in order; with real sidecars."""
 
+import sys
+
 import pytest
 
+from ha.sidecar.command.jvm_watch import ASTRAY, REMEDY
 from ha.sidecar.command.spark_overlay import NOT_BEGUN
 from tests.unit.ha.noting import NOTES, Notes, run, state
 from tests.unit.ha.programs import Workplace
@@ -82,3 +85,16 @@ def test_a_shell_under_spark_that_has_started_no_spark_is_no_success(workplace: 
     assert sidecar.wait() == 1, sidecar.said
     kept = failures(workplace)[0]
     assert kept["message"].startswith(f"The command has ended with 0: {NOT_BEGUN.said}")
+
+
+LOOKS_LIKE_SPARK = "exec -a java $0 -c 'import time; time.sleep(3600)' org.apache.spark.deploy.SparkSubmit"
+
+
+def test_spark_that_was_started_without_the_settings_of_the_sidecar_is_ended_and_waits_for_somebody(
+    workplace: Workplace,
+) -> None:
+    command = ("env", "-i", "bash", "-c", LOOKS_LIKE_SPARK, sys.executable)
+    sidecar = workplace.ha("run", "orders", "--contender", "a", "--spark", "--", *command, **ONCE)
+    sidecar.until_said("No restart mends this")
+    assert failures(workplace)[0]["message"].startswith(f"The command has ended with 137: {ASTRAY}")
+    assert REMEDY in sidecar.said

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ha.sidecar.command.jvm_watch import DRIVER, JvmWatch
+from ha.sidecar.command import jvm_watch
+from ha.sidecar.command.jvm_watch import DRIVER, LOOK_S, SPARK, JvmWatch
 from tests.patience import PATIENCE_S
+from tests.unit.ha.waiting import wait_until
 
 pytestmark = pytest.mark.programs
 
@@ -105,3 +107,50 @@ def test_a_program_may_follow_another_one(jvm: Path, start: Callable[[], Process
     end(last)
     assert has_ended(watch)
     assert watch.orphaned()
+
+
+def spark(program: str = "java", word: str = SPARK.decode()) -> Process:
+    """Start what looks like a JVM of Spark, unless another program or word is said."""
+    return subprocess.Popen([program, "-c", "import signal; signal.pause()", word], executable=sys.executable)
+
+
+@pytest.mark.parametrize(
+    ("program", "word", "noted", "astray"),
+    [
+        ("java", SPARK.decode(), False, True),
+        ("/usr/lib/jvm/bin/java", SPARK.decode(), False, True),
+        ("java", SPARK.decode(), True, False),
+        ("bash", SPARK.decode(), False, False),  # spark-class, before it has read spark-env.sh
+        ("java", "org.apache.spark.deploy.worker.Worker", False, False),
+    ],
+)
+def test_a_jvm_of_spark_that_is_not_noted_is_astray(
+    jvm: Path, monkeypatch: pytest.MonkeyPatch, program: str, word: str, *, noted: bool, astray: bool
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(jvm_watch, "now", lambda: clock[0])
+    watch, one = JvmWatch(str(jvm)), spark(program, word)
+    try:
+        wait_until(lambda: word.encode() in Path(f"/proc/{one.pid}/cmdline").read_bytes())
+        if noted:
+            note(jvm, one)
+        assert not watch.astray(), "it is looked for once a second"
+        clock[0] += LOOK_S
+        assert watch.astray() is astray
+    finally:
+        end(one)
+
+
+def test_what_a_driver_starts_beside_its_own_jvm_is_its_matter(jvm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm_watch, "LOOK_S", 0.0)
+    watch, one, other = JvmWatch(str(jvm)), spark(), spark()
+    try:
+        note(jvm, one)
+        assert watch.ending()
+        end(one)
+        assert not watch.orphaned()
+        jvm.unlink()
+        assert not watch.astray()
+    finally:
+        end(one)
+        end(other)
