@@ -5,7 +5,7 @@ A program that is none of that job's must not find them.
 
 PROGRAM = {
     "HA_BELIEF": "file that says how long the leadership lasts at least; see :mod:`ha.program.deadline_file`",
-    "HA_ENGINE": "number of this start of the program by its engine; empty without one",
+    "HA_ENGINE": "number of this start of the program by its engine, 0 in the JVM; empty without one",
     "HA_EPOCH": "number of the leadership; empty before the grant",
     "HA_EXCLUDED_HOSTS": "hosts on which Spark is to start no executors",
     "HA_GRANT": "file in which the grant will be, for a warm program; see :mod:`ha.program.grant_file`",

@@ -175,7 +175,7 @@ class Engine:
 
     def _start_jvm(self) -> Process:
         self._info = self._path.with_name(f"{self._path.name}.gateway")
-        environment = {**os.environ, INFO: str(self._info), "SPARK_CONNECT_MODE": "0"}
+        environment = {**os.environ, INFO: str(self._info), "SPARK_CONNECT_MODE": "0", "HA_ENGINE": "0"}
         prepare = partial(die_with, os.getpid())
         return subprocess.Popen(self._jvm_command, stdin=subprocess.PIPE, env=environment, preexec_fn=prepare)  # noqa: PLW1509
 

@@ -110,16 +110,15 @@ def spark_environment(
     defaults = "\n".join([_content(users, DEFAULTS), *lines, ""])  # the later of two lines counts
     (overlay / DEFAULTS).write_text(defaults, "utf-8", "surrogateescape")
     shell, jvm = _content(users, SHELL), overlay.with_name(f"{overlay.name}.jvm")
-    if spark:
-        shell += _noting(jvm, end)
-        shell += _arrived(overlay, users)
-    (overlay / SHELL).write_text(shell, "utf-8", "surrogateescape")
     folder, modules = overlay.with_name(f"{overlay.name}.python"), {callback_guard.__file__: None, **(hooks or {})}
     if spark:
+        shell += _noting(jvm, end)
+        shell += _arrived(overlay, users) + _hooked(folder, f"{jvm}{DRIVER}")
         modules |= {driver_note.__file__: f"{jvm}{DRIVER}"}
         if end is not None:
             modules |= {hidden_end.__file__: str(end)}
             write_file(end, NOT_BEGUN)
+    (overlay / SHELL).write_text(shell, "utf-8", "surrogateescape")
     path = write(folder, modules, environment.get("PYTHONPATH"))
     # An environment that comes from another Spark claims that spark-env.sh was read already: hide that.
     known = {"SPARK_CONF_DIR": str(overlay), "SPARK_ENV_LOADED": "", "PYTHONPATH": path}
@@ -177,6 +176,21 @@ def users_configuration(environment: Mapping[str, str]) -> Path | None:
     places = [environment.get("SPARK_CONF_DIR", ""), *(os.path.join(home, "conf") for home in homes if home)]  # noqa: PTH118
     first = next((Path(place) for place in places if place), None)
     return first if first is not None and first.is_dir() else None
+
+
+def _hooked(folder: Path, driver: str) -> str:
+    """Return the lines for a shell that see to it that the driver's Python has the hook of :mod:`ha.hook.entry`."""
+    # One that the JVM starts gets it anew. One that has started the JVM has noted itself; an engine is no driver.
+    ours = shlex.quote(str(folder))
+    said = (
+        "ha: the Python that starts Spark has not read the hook of ha run --spark, because PYTHONPATH was replaced "
+        "(or by -E, -I): add to it, or set it before ha run."
+    )
+    return (
+        f'case ":$PYTHONPATH:" in *:{ours}:*) ;; *) export PYTHONPATH={ours}:$PYTHONPATH ;; esac\n'
+        f'[ -z "$_PYSPARK_DRIVER_CONN_INFO_PATH" ] || [ -n "$HA_ENGINE" ] || [ -e {shlex.quote(driver)} ] || '
+        f'{{ echo "{said}" >&2; exit {REDIRECTED}; }}\n'
+    )
 
 
 def _content(folder: Path | None, name: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ha.sidecar.command.jvm_watch import DRIVER
 from ha.sidecar.command.spark_overlay import CLOSING, NOT_BEGUN, REDIRECTED, may_use_spark, spark_environment
 from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
@@ -206,3 +207,29 @@ def test_a_program_in_another_language_says_nothing_of_its_end(tmp_path: Path, w
     environment = {**os.environ, "SPARK_CONF_DIR": str(overlay)}
     subprocess.run(command, env=environment, check=True, timeout=PATIENCE_S)
     assert json.loads(end.read_text()).get("said") == (NOT_BEGUN.said if told else None)
+
+
+def in_a_jvm(overlay: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Read the configuration's shell as the process does that becomes a JVM, and say its PYTHONPATH."""
+    command = ["/bin/bash", "-c", f". {overlay}/spark-env.sh; echo $PYTHONPATH"]
+    environment = {**os.environ, "SPARK_CONF_DIR": str(overlay), **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+
+def test_a_script_that_replaces_the_python_path_takes_no_hook_from_the_driver_that_the_jvm_starts(
+    tmp_path: Path,
+) -> None:
+    added, overlay = written(tmp_path)
+    hook = added["PYTHONPATH"].partition(":")[0]
+    assert in_a_jvm(overlay, PYTHONPATH="/opt/app").stdout == f"{hook}:/opt/app\n"
+    assert in_a_jvm(overlay, PYTHONPATH=f"/opt/app:{hook}").stdout == f"/opt/app:{hook}\n"
+
+
+@pytest.mark.parametrize(("engine", "noted", "code"), [("", False, 78), ("", True, 0), ("0", False, 0)])
+def test_a_driver_without_the_hook_gets_no_jvm(tmp_path: Path, engine: str, code: int, *, noted: bool) -> None:
+    added, overlay = written(tmp_path)
+    if noted:
+        Path(f"{added['HA_SPARK_JVM']}{DRIVER}").touch()
+    ended = in_a_jvm(overlay, PYTHONPATH="", HA_ENGINE=engine, _PYSPARK_DRIVER_CONN_INFO_PATH="/x")
+    assert ended.returncode == code
+    assert ("because PYTHONPATH was replaced" in ended.stderr) is (code != 0)
