@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from store.zookeeper import ZooKeeper
+from store.zookeeper import Exists, ZooKeeper
+from tests.patience import PATIENCE_S
 from tests.unit.store.zookeeper.helpers import connected
 
 # A borrowed sandbox still has the nodes of earlier runs.
@@ -21,4 +22,5 @@ def hosts(zookeeper_hosts: str) -> str:
 @pytest.fixture
 def zookeeper(hosts: str) -> Iterator[ZooKeeper]:
     with connected(hosts) as client:
+        client.call(Exists("/"), PATIENCE_S)  # behind the creation of its chroot, which other clients are to see
         yield client
