@@ -187,7 +187,7 @@ def _hooked(folder: Path, driver: str) -> str:
         "(or by -E, -I): add to it, or set it before ha run."
     )
     return (
-        f'case ":$PYTHONPATH:" in *:{ours}:*) ;; *) export PYTHONPATH={ours}:$PYTHONPATH ;; esac\n'
+        f'case ":$PYTHONPATH:" in *:{ours}:*) ;; *) export PYTHONPATH={ours}${{PYTHONPATH:+:$PYTHONPATH}} ;; esac\n'
         f'[ -z "$_PYSPARK_DRIVER_CONN_INFO_PATH" ] || [ -n "$HA_ENGINE" ] || [ -e {shlex.quote(driver)} ] || '
         f'{{ echo "{said}" >&2; exit {REDIRECTED}; }}\n'
     )

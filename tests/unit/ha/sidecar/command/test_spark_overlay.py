@@ -222,6 +222,7 @@ def test_a_script_that_replaces_the_python_path_takes_no_hook_from_the_driver_th
     added, overlay = written(tmp_path)
     hook = added["PYTHONPATH"].partition(":")[0]
     assert in_a_jvm(overlay, PYTHONPATH="/opt/app").stdout == f"{hook}:/opt/app\n"
+    assert in_a_jvm(overlay, PYTHONPATH="").stdout == f"{hook}\n", "an empty part would be the working directory"
     assert in_a_jvm(overlay, PYTHONPATH=f"/opt/app:{hook}").stdout == f"/opt/app:{hook}\n"
 
 
