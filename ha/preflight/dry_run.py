@@ -13,9 +13,10 @@ from ha.preflight import sink_cut
 from ha.preflight.scratch import Copy, Scratch
 from ha.preflight.verdict import DryRunEnd, Told, told
 from ha.program.variables import PROGRAM
+from ha.sidecar.command.jvm_watch import UNHOOKED
 from ha.sidecar.command.spark_overlay import DEFAULTS, check_command, spark_environment, users_configuration
 from ha.sidecar.command.spark_submit import check_place
-from ha.spark.queries.query_failures import failure
+from ha.spark.queries.query_failures import Failure, failure
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK
 from store.clock import BOOT_CLOCK, now
@@ -90,7 +91,7 @@ class DryRun:
         own.pop("HA_SPARK_JVM")
         with (overlay / DEFAULTS).open("a") as file:
             file.write(f"spark.sql.streaming.checkpointLocation {self._scratch.leader_directory}/{SPARK}\n")
-            file.write(f"{sink_cut.GUARD} ha.preflight.Cut\n")
+            file.write(f"{sink_cut.GUARD} {sink_cut.NO_CUT}\n")
         return own
 
     def _watch(self, program: "subprocess.Popen[bytes]", timeout: float) -> DryRunEnd:
@@ -101,9 +102,7 @@ class DryRun:
             if all(each.query in said and said[each.query].over for each in self._copies):
                 return DryRunEnd("all were seen.")
             if code is not None:
-                return DryRunEnd(
-                    f"it has ended with code {code}.", failure("", self._log.read_text(errors="replace")[-MOST_LOG:])
-                )
+                return DryRunEnd(f"it has ended with code {code}.", self._failure())
             size = self._report.stat().st_size
             if size != seen:
                 seen, last = size, now()
@@ -113,6 +112,10 @@ class DryRun:
                 return DryRunEnd("the others are started.")
             BOOT_CLOCK.sleep(POLL_S)
         return DryRunEnd(f"{timeout:g} s are over.")
+
+    def _failure(self) -> Failure:
+        log = self._log.read_text(errors="replace")[-MOST_LOG:]
+        return Failure("", *UNHOOKED) if sink_cut.NO_CUT in log else failure("", log)
 
     def _told(self) -> dict[str, Told]:
         data = self._report.read_bytes()

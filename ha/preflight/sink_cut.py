@@ -7,8 +7,8 @@ is started by. So it imports nothing of this package, which the driver may not h
 - ``cleanSource`` is off, by which Spark would delete the files that a query has read.
 - Queries with a checkpoint run until the batch after the one that was copied is complete; then they lie idle. For all
   others, and for those that fail, the program gets a query that does nothing. So it notices no end to react to.
-- :data:`GUARD` names a class that does not exist, without which no checkpoint is opened. The cut takes it away before
-  it starts its first query. So a program that the cut does not reach starts no query at all.
+- :data:`GUARD` names :data:`NO_CUT`, a class that does not exist, without which no checkpoint is opened. The cut takes
+  it away before it starts its first query. So a program that the cut does not reach starts no query at all.
 """
 
 import json
@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 GUARD = "spark.sql.streaming.checkpointFileManagerClass"
+NO_CUT = "ha.preflight.Cut"
 LOCATION = "checkpointlocation"
 WRITERS, QUERIES = "pyspark.sql.streaming.readwriter", "pyspark.sql.streaming.query"
 NEVER = "1 day"  # time between two batches: the second one is not waited for

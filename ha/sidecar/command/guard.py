@@ -10,7 +10,8 @@ The guard kills the command, and all that it has started in whatever session, wh
 - the deadline in the sidecar's deadline file passes, which ends the driver of a frozen sidecar in time. The deadline of
   a warm command counts only from when its grant file exists;
 - the JVM of a Python driver has ended, and the driver has not (:mod:`ha.sidecar.command.jvm_watch`): it would run on
-  for a while as if nothing had happened. Or the command has started Spark without the settings of ``--spark``.
+  for a while as if nothing had happened. Or the command has started Spark without the settings or the hook of
+  ``--spark``.
 
 After the command's own end the rest of its process group has some seconds; if it has ended with 0, so has all that it
 has started, and what works on is told: it is no success to have put a program into the background. If
@@ -132,8 +133,8 @@ class _Watch:
             elif self._jvm is not None and set(jvm) & set(ready) and self._jvm.orphaned():
                 self._jvm_ended.touch()
                 return "ha: the command's JVM has ended: the command is killed.\n"
-            elif self._jvm is not None and self._jvm.astray():
-                return tell_astray()
+            elif self._jvm is not None and (astray := self._jvm.astray()):
+                return tell_astray(*astray)
             elif now() >= self._until():
                 gone = self.orders.until <= now()
                 why = (

@@ -3,7 +3,8 @@
 ``spark-env.sh`` notes the JVM in the file that HA_SPARK_JVM names (:mod:`ha.sidecar.command.spark_overlay`), and the
 driver notes itself beside it (:mod:`ha.hook.driver_note`). A JVM that ends with its driver is no failure: the rest of
 the command goes on, a pipe or a script, and may start another one. And a JVM of Spark that is not noted has not read
-the settings of ``--spark``: a script, ``sudo`` or ``env -i`` has replaced what was to lead there.
+the settings of ``--spark``: a script, ``sudo`` or ``env -i`` has replaced what was to lead there. Nor has a driver that
+joins the JVM and is not noted read the hook.
 """
 
 import os
@@ -12,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ha.hosts.held_process import ending_of
+from ha.sidecar.command import driver_python
 from ha.sidecar.command.memory import PROC, descendants
 from store.clock import now
 
@@ -21,10 +23,19 @@ DRIVER = ".driver"
 SPARK = b"org.apache.spark.deploy.SparkSubmit"
 """Word of the command of each JVM that a driver runs in."""
 
-LOOK_S = 1.0  # between two looks for a JVM as long as none is noted
+LOOK_S = 1.0  # between two looks for a JVM, or a driver, as long as none is noted
 
-ASTRAY = "it has started Spark without the settings of --spark, so nothing would fence its queries or go on with them."
-REMEDY = "Keep the environment (no `env -i`; `sudo -E`), and set SPARK_CONF_DIR before `ha run`, not in the command"
+Why = tuple[str, str]
+"""Why a command is not under the rules of ``--spark``, and what mends that, a sentence without its dot."""
+
+ASTRAY: Why = (
+    "it has started Spark without the settings of --spark, so nothing would fence its queries or go on with them.",
+    "Keep the environment (no `env -i`; `sudo -E`), and set SPARK_CONF_DIR before `ha run`, not in the command",
+)
+UNHOOKED: Why = (
+    "its driver's Python has not read the hook of --spark, so nobody would be told of a query that fails or is lost.",
+    "Have it started by a Python that reads PYTHONPATH: not by -E or -I, nor a PEX file (PYSPARK_DRIVER_PYTHON=python)",
+)
 
 
 class JvmWatch:
@@ -33,37 +44,47 @@ class JvmWatch:
     def __init__(self, file: str) -> None:
         """Watch the JVM that is noted in this file."""
         self._jvm, self._driver = _Noted(Path(file)), _Noted(Path(f"{file}{DRIVER}"))
-        self._look_at = now() + LOOK_S
+        self._look_at, self._again_at = now() + LOOK_S, now()
 
     def ending(self) -> list[int]:
         """Return a descriptor that becomes readable when the JVM has ended; nothing as long as none is noted."""
-        if self._jvm.look():
-            self._driver.look()
-        return [self._jvm.ending] if self._jvm.ending >= 0 else []
+        with suppress(OSError):  # no descriptor is free: the next call looks again
+            if self._jvm.look():
+                self._driver.look()
+        return [self._jvm.ending] if self._jvm.ending >= 0 and now() >= self._again_at else []
 
-    def astray(self) -> bool:
-        """Whether the command has started Spark without the settings that note its JVM."""
-        if self._jvm.noted or now() < self._look_at:
-            return False
+    def astray(self) -> Why | None:
+        """Return why the command is not under the rules of ``--spark``; None if it is."""
+        if self._driver.noted or now() < self._look_at:
+            return None
         self._look_at = now() + LOOK_S
-        found = any(map(_is_sparks, descendants(os.getpid())))
-        return found and not self._jvm.look()  # asked last: it is noted before it is a JVM
+        with suppress(OSError):  # no descriptor is free: it is not known, and looked for again
+            # What is noted is asked last: a process is noted before it is a JVM, and before it joins one.
+            if self._jvm.noted:
+                return UNHOOKED if driver_python.has_joined() and not self._driver.look() else None
+            found = any(map(_is_sparks, descendants(os.getpid())))
+            return ASTRAY if found and not self._jvm.look() else None
+        return None
 
     def orphaned(self) -> bool:
         """Whether the driver of the JVM, which has ended, lives; if not, both are forgotten."""
-        if self._driver.look() and not select.select([self._driver.ending], [], [], 0)[0]:
-            return True
+        try:
+            if self._driver.look() and not select.select([self._driver.ending], [], [], 0)[0]:
+                return True
+        except OSError:  # no descriptor is free: the end is told once more, a moment later
+            self._again_at = now() + LOOK_S
+            return False
         self._jvm.forget()
         self._driver.forget()
         return False
 
 
-def tell_astray() -> str:
-    """Tell the sidecar that a command has started Spark by other settings; returns a line for people."""
+def tell_astray(why: str, remedy: str) -> str:
+    """Tell the sidecar why a command is not under the rules of ``--spark``; returns a line for people."""
     from ha.program import end_file  # noqa: PLC0415  # a guard is to stay small, and few come here
 
-    end_file.tell(end_file.End(ASTRAY, REMEDY))
-    return f"ha: the command is killed: {ASTRAY} {REMEDY}.\n"
+    end_file.tell(end_file.End(why, remedy))
+    return f"ha: the command is killed: {why} {remedy}.\n"
 
 
 class _Noted:
@@ -79,14 +100,15 @@ class _Noted:
         return self._text != ""
 
     def look(self) -> bool:
-        """Look for one that was not there before; return whether there is one, which may have ended."""
+        """Look for one that was not there before; return whether there is one, which may have ended. OSError."""
         if self.ending < 0:
             try:
                 text = self._file.read_text()
             except FileNotFoundError:
                 return False
             if text != self._text:
-                self._text, self.ending = text, _ending_of(int(text))
+                self.ending = _ending_of(int(text))
+                self._text = text
         return self.ending >= 0
 
     def forget(self) -> None:

@@ -33,6 +33,11 @@ HOPELESS = (
 """Errors, wherever they are among the causes, that come again at every restart; and what to do."""
 
 
+NO_JVM = "[JAVA_GATEWAY_EXITED]"
+"""In an error of PySpark: the JVM did not start, and said why before; ours said so in a line of its own."""
+
+_OURS = re.compile(r"^ha: (.+)$", re.MULTILINE)
+
 FORGOTTEN = "Object ID unknown"
 """In an error: Spark calls a function that the program does not have any more. Only a new program mends that."""
 
@@ -60,6 +65,8 @@ def _remedy(text: str) -> str:
 
 def _line(text: str) -> str:
     """Return the root cause in one line; an empty text is said to be one."""
+    if NO_JVM in text and (refused := list(_OURS.finditer(text))):
+        return refused[-1][1]
     # An error of Python is the last thing that its traceback says. For the JVM that is text, in the middle of its own.
     python = re.findall(r"^\S.*$", text.rpartition(_TRACEBACK)[2], re.MULTILINE) if _TRACEBACK in text else []
     causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)

@@ -12,6 +12,7 @@ import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from ha.sidecar.command.jvm_watch import UNHOOKED
 from ha.spark.session.spark_session import configured
 from leader.layout import tree
 from store.local import LocalFiles
@@ -105,6 +106,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def ha(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     environment = {"HA_FILES": (folder / "ha").as_uri(), "HA_ZOOKEEPER": "", "PYTHONPATH": str(ROOT)}
+    environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)  # as an environment that is activated finds it
     return subprocess.run(
         [sys.executable, "-m", "ha.cli", *words], env={**os.environ, **environment}, capture_output=True, text=True,
         check=False, timeout=DRIVER_S,
@@ -199,11 +201,19 @@ def test_a_submit_stores_what_fits_and_a_program_that_the_cut_does_not_reach_sta
     run = ha(made, "job", "submit", "plain", "--json", "--", sys.executable, *program)
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["checked"]
-    run = ha(made, "job", "submit", "plain", "--", sys.executable, "-I", *program)
-    assert run.returncode == 1
-    assert "plain: same DOES NOT FIT" in run.stderr
-    assert "it has ended with code 1" in run.stderr
-    assert ".start." in run.stderr, "no query is started, as the guard is still there"
-    assert "so nothing was changed: correct it, or add --no-preflight" in run.stderr
-    assert len(json.loads(ha(made, "job", "submit", "plain", "--list", "--json").stdout)) == 1
-    assert not (made / "marker").exists()
+    isolated = made / "isolated"
+    isolated.write_text(f'#!/bin/sh\nexec {sys.executable} -I "$@"\n')
+    isolated.chmod(0o755)
+    submit = (str(Path(sys.executable).with_name("spark-submit")), "--conf", f"spark.pyspark.driver.python={isolated}")
+    for command, said, remedy in (
+        ((sys.executable, "-I"), "has not read the hook of ha run --spark", "add to it, or set it before ha run"),
+        (submit, *UNHOOKED),
+    ):
+        run = ha(made, "job", "submit", "plain", "--", *command, *program)
+        assert run.returncode == 1
+        assert "plain: same DOES NOT FIT" in run.stderr
+        assert said in run.stderr
+        assert remedy in run.stderr
+        assert "so nothing was changed: correct it, or add --no-preflight" in run.stderr
+        assert len(json.loads(ha(made, "job", "submit", "plain", "--list", "--json").stdout)) == 1
+        assert not (made / "marker").exists()

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import ha
 from ha.drill.kill import descendants
 from ha.leadership.leadership import Leadership
+from ha.sidecar.command.jvm_watch import UNHOOKED
 from tests.patience import DRIVER_S, PATIENCE_S
 from tests.system.spark.conftest import SETTINGS
 from tests.system.spark.helpers import eventually, files_of, leading, names
@@ -259,6 +260,20 @@ def test_a_plain_program_that_ends_with_0_has_failed_if_its_query_has(
     with leading(driver.job, driver.root, driver.zookeeper) as successor:
         assert successor.status.read() is ha.Status.FAILED
         assert any(f"has ended with 0: {says}" in each.message for each in successor.exceptions.list())
+
+
+def test_a_driver_whose_python_reads_no_hook_is_ended_before_its_first_query(driver: Driver) -> None:
+    isolated = driver.folder / "isolated"
+    isolated.write_text(f'#!/bin/sh\nexec {sys.executable} -I "$@"\n')
+    isolated.chmod(0o755)
+    submit = [SUBMIT, "--conf", f"spark.pyspark.driver.python={isolated}"]
+    feed(driver.source, 0)
+    with driver.running([*RUN, driver.job, "--spark", "--", *submit, *driver.plain]) as process:
+        eventually(lambda: UNHOOKED[0] in driver.said)
+        eventually(lambda: "No restart mends this" in driver.said)
+        assert process.poll() is None, "it waits for somebody"
+    with leading(driver.job, driver.root, driver.zookeeper) as successor:
+        assert successor.names("spark") == []
 
 
 def test_the_format_needs_no_import_and_drops_what_repeated_tasks_have_written(driver: Driver) -> None:

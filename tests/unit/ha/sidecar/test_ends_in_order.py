@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from ha.sidecar.command.jvm_watch import ASTRAY, REMEDY
+from ha.sidecar.command.jvm_watch import ASTRAY
 from ha.sidecar.command.spark_overlay import NOT_BEGUN
 from tests.unit.ha.noting import NOTES, Notes, run, state
 from tests.unit.ha.programs import Workplace
@@ -96,5 +96,5 @@ def test_spark_that_was_started_without_the_settings_of_the_sidecar_is_ended_and
     command = ("env", "-i", "bash", "-c", LOOKS_LIKE_SPARK, sys.executable)
     sidecar = workplace.ha("run", "orders", "--contender", "a", "--spark", "--", *command, **ONCE)
     sidecar.until_said("No restart mends this")
-    assert failures(workplace)[0]["message"].startswith(f"The command has ended with 137: {ASTRAY}")
-    assert REMEDY in sidecar.said
+    assert failures(workplace)[0]["message"].startswith(f"The command has ended with 137: {ASTRAY[0]}")
+    assert ASTRAY[1] in sidecar.said

@@ -1,7 +1,9 @@
 """The JVM of a driver: an end is told as long as the driver lives, whichever comes first, one after the other."""
 
+import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ha.sidecar.command import jvm_watch
-from ha.sidecar.command.jvm_watch import DRIVER, LOOK_S, SPARK, JvmWatch
+from ha.sidecar.command.jvm_watch import ASTRAY, DRIVER, LOOK_S, SPARK, UNHOOKED, JvmWatch
+from tests.lacks import no_descriptor_free
 from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
@@ -136,7 +139,7 @@ def test_a_jvm_of_spark_that_is_not_noted_is_astray(
             note(jvm, one)
         assert not watch.astray(), "it is looked for once a second"
         clock[0] += LOOK_S
-        assert watch.astray() is astray
+        assert watch.astray() == (ASTRAY if astray else None)
     finally:
         end(one)
 
@@ -154,3 +157,66 @@ def test_what_a_driver_starts_beside_its_own_jvm_is_its_matter(jvm: Path, monkey
     finally:
         end(one)
         end(other)
+
+
+def test_without_a_free_descriptor_nothing_is_known_and_it_is_asked_again(
+    jvm: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[[], Process]
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(jvm_watch, "now", lambda: clock[0])
+    watch, one, other = JvmWatch(str(jvm)), spark(), start()
+    try:
+        wait_until(lambda: SPARK in Path(f"/proc/{one.pid}/cmdline").read_bytes())
+        clock[0] += LOOK_S
+        note(jvm, one)
+        with no_descriptor_free():
+            assert not watch.astray()
+            assert watch.ending() == []
+        assert watch.ending(), "it is noted, and found now"
+        end(one)
+        assert has_ended(watch)
+        note(driver(jvm), other)
+        with no_descriptor_free():
+            assert not watch.orphaned(), "nobody knows"
+            assert watch.ending() == [], "its end does not keep the guard busy"
+        clock[0] += LOOK_S
+        assert has_ended(watch)
+        assert watch.orphaned()
+    finally:
+        end(one)
+
+
+JOINS = (
+    "import os, signal, socket; "
+    "there = socket.create_connection(('127.0.0.1', int(os.environ['PYSPARK_GATEWAY_PORT']))); there.recv(1); "
+    "{}; signal.pause()"
+)
+
+
+@pytest.mark.parametrize(
+    ("does", "noted", "told"), [("there", False, UNHOOKED), ("there", True, None), ("there.close()", False, None)]
+)
+def test_a_python_that_joins_its_jvm_and_is_not_noted_has_no_hook(
+    jvm: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[[], Process], does: str, told: object, *, noted: bool
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(jvm_watch, "now", lambda: clock[0])
+    watch = JvmWatch(str(jvm))
+    note(jvm, start())
+    assert watch.ending()
+    with socket.create_server(("127.0.0.1", 0)) as gateway:
+        gateway.settimeout(PATIENCE_S)
+        environment = {**os.environ, "PYSPARK_GATEWAY_PORT": f"{gateway.getsockname()[1]}"}
+        python = subprocess.Popen([sys.executable, "-c", JOINS.format(does)], env=environment)
+        try:
+            connection = gateway.accept()[0]
+            if noted:
+                note(driver(jvm), python)
+            connection.sendall(b"x")
+            if does != "there":
+                assert connection.recv(1) == b"", "it has left"
+            clock[0] += LOOK_S
+            assert watch.astray() == told
+            connection.close()
+        finally:
+            end(python)

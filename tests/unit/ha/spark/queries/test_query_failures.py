@@ -34,9 +34,14 @@ and its second line
     assert failure("q", text) == Failure("q", "ArithmeticError: poison")
 
 
+NO_GATEWAY = "pyspark.errors.PySparkRuntimeError: [JAVA_GATEWAY_EXITED] Java gateway process exited"
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
+        (f"ha: it has no hook: set it.\nTraceback (most recent call last):\n{NO_GATEWAY}", "it has no hook: set it."),
+        (f"Traceback (most recent call last):\n{NO_GATEWAY}", NO_GATEWAY),
         (TRACE, "java.lang.IllegalStateException: the root of it"),
         ("boom", "boom"),
         ("\n  two   words \nand more", "two words"),
