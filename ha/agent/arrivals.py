@@ -8,6 +8,7 @@ import os
 import select
 import struct
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from ha.config.snapshot_dir import LEADER
@@ -43,8 +44,9 @@ class Arrivals:
         with self._lock:
             self._waiting.setdefault(job, []).append(changed)
             if not self._runs:
-                self._runs = True
-                threading.Thread(target=self._run, name="ha-arrivals", daemon=True).start()
+                with suppress(RuntimeError):  # no thread can be had: the next one that waits tries again
+                    threading.Thread(target=self._run, name="ha-arrivals", daemon=True).start()
+                    self._runs = True
 
     def unsubscribe(self, job: str, changed: threading.Event) -> None:
         """Undo :meth:`subscribe`."""

@@ -55,7 +55,7 @@ class Warmer:
             return list(self._jobs)
 
     def want(self, job: str) -> bool:
-        """Keep this job, because somebody asks for it; returns whether there is room."""
+        """Keep this job, because somebody asks for it; returns whether there is room, and a thread."""
         with self._lock:
             if self._closed:
                 return False
@@ -68,8 +68,13 @@ class Warmer:
                     self._full = True
                     _log.warning("%d jobs are kept warm; %s and others are asked of the stores.", MAX_JOBS, job)
                 return False
-            kept = self._jobs[job] = _WarmJob(self._clock.now())
-        threading.Thread(target=self._watch, args=(job, kept), name=f"ha-warm-{job}", daemon=True).start()
+            kept = self._jobs[job] = _WarmJob(self._clock.now())  # before the first look, which is told if it is kept
+            try:
+                threading.Thread(target=self._watch, args=(job, kept), name=f"ha-warm-{job}", daemon=True).start()
+            except RuntimeError as error:
+                del self._jobs[job]
+                _log.warning("%s is asked of the stores each time: %s.", job, error)
+                return False
         return True
 
     def keeps(self, job: str) -> bool:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ha.api.operations import PREFIX, Operation, encoded
-from ha.api.posts import asker, post
+from ha.api.posts import asker, begin_thread, post
 from ha.api.process import ApiStores
 from ha.drain.drain import Drained, HostDrain, Undrained, undrain
 from ha.drain.known import known_as
@@ -105,10 +105,9 @@ class Hosts:
             host = self._known_as(host, "If the name is right, ask with `unseen`.")
             order = msgspec.structs.replace(order, contender=host)
         with self._lock:
-            begins = host not in self._running
-            self._running.add(host)
-        if begins:
-            threading.Thread(target=self._run, args=(order,), name="ha-drain", daemon=True).start()
+            if host not in self._running:
+                begin_thread(self._run, order, name="ha-drain")
+                self._running.add(host)
         return encoded(self._state(host), 202, {"Location": f"{PREFIX}/hosts/{host}"})
 
     def _run(self, order: Bar) -> None:

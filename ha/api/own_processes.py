@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ha.api.operations import PREFIX, Operation, encoded
-from ha.api.posts import asker, post
+from ha.api.posts import asker, begin_thread, lacking, post
 from ha.api.process import ApiStores
 from ha.api.requests import allowed, bodies, verb_of
 from ha.verbs.asking import new_id
@@ -94,31 +94,40 @@ class OwnProcesses:
             if (state := self._known.get(identity)) is None:
                 if job in self._running:
                     raise Conflict(f"Another operation on job {job!r} runs in this process: ask again after that.")
-                self._known[identity] = state = OperationState(identity, job, verb)
+                state = OperationState(identity, job, verb)
+                process = self._started(job, verb, asked.arguments)
+                try:
+                    begin_thread(self._follow, state, process, name="ha-operation")
+                except HTTPException:
+                    process.kill()
+                    process.communicate()
+                    raise
+                self._known[identity], self._running[job] = state, process
                 while len(self._known) > MOST:
                     del self._known[next(iter(self._known))]
-                self._running[job] = self._started(job, verb, asked.arguments)
                 _log.info("%s asks to %s job %s.", asker(request), verb, job)
-                threading.Thread(target=self._follow, args=(state,), name="ha-operation", daemon=True).start()
         return encoded(state, 202, {"Location": f"{PREFIX}/jobs/{job}/operations/{identity}"})
 
     def _started(self, job: str, verb: str, arguments: NoArguments) -> "subprocess.Popen[str]":
         settings = self._stores.settings
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "ha.cli", *words(job, verb, arguments)],
-            env={**os.environ, "HA_FILES": settings.stores.files, "HA_ZOOKEEPER": settings.stores.zookeeper},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "ha.cli", *words(job, verb, arguments)],
+                env={**os.environ, "HA_FILES": settings.stores.files, "HA_ZOOKEEPER": settings.stores.zookeeper},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        except OSError as error:
+            raise lacking(error.strerror or f"{error}") from error
 
-    def _follow(self, state: OperationState) -> None:
-        printed, said = self._running[state.job].communicate()
+    def _follow(self, state: OperationState, process: "subprocess.Popen[str]") -> None:
+        printed, said = process.communicate()
         with self._lock:
-            code = self._running.pop(state.job).returncode
+            del self._running[state.job]
             result = json.loads(printed) if printed.strip() else None
-            ended: Literal["done", "failed"] = "failed" if code else "done"
+            ended: Literal["done", "failed"] = "failed" if process.returncode else "done"
             self._known[state.id] = OperationState(state.id, state.job, state.verb, ended, result, said.strip())
         _log.info("%s: the operation to %s is %s: %s", state.job, state.verb, ended, said.strip())
 

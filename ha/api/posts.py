@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ha.api.operations import JSON, trouble
+from ha.api.operations import AGAIN_S, JSON, trouble
 from ha.listening.problems import problem
 
 MOST_BYTES = 32_000  # of a body
@@ -40,6 +41,21 @@ def post(kind: Any, do: Callable[[Request, T], Response]) -> Callable[[Request],
             return trouble(error)
 
     return handle
+
+
+def begin_thread(do: Callable[..., object], *arguments: object, name: str) -> None:
+    """Start a thread for what goes on after the answer; refused if the host has none left."""
+    try:
+        threading.Thread(target=do, args=arguments, name=name, daemon=True).start()
+    except RuntimeError as error:
+        raise lacking(f"{error}") from error
+
+
+def lacking(what: str) -> HTTPException:
+    """Return the refusal of what this host cannot begin now."""
+    return HTTPException(
+        503, f"This host cannot begin it now, and nothing has begun: {what}. Ask again.", {"Retry-After": AGAIN_S}
+    )
 
 
 def asker(request: Request) -> str:

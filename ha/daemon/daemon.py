@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from ha.daemon.process import ContendingProcess
+from ha.hosts.crew import Crew
 from ha.leadership.notices import AskedTo, GrantNotice, Notice, NoticeQueue, Requested, RevocationNotice, Wake
 from ha.leadership.signals import end_in_order
-from ha.leadership.standalone import refuse_requests
+from ha.leadership.standalone import CREW, refuse_requests
 from leader.layout.information import check_endpoints
 from leader.layout.names import check_job
 
@@ -26,6 +27,7 @@ class Daemon:
         self._jobs = [check_job(job) for job in jobs]
         self._endpoints = check_endpoints(endpoints)
         self._notices = NoticeQueue()
+        self._crew = Crew("ha-work", CREW)
         self._stopping = False
 
     def run(self) -> int:
@@ -49,7 +51,7 @@ class Daemon:
                 self._process.release(job)
                 self._process.contend(job, self._endpoints)
             case Requested(job) | GrantNotice(job, _) if (leader := self._process.leads(job)) is not None:
-                refuse_requests(self._process.stores, job, leader)
+                refuse_requests(self._process.stores, job, leader, self._crew)
             case AskedTo(job, successor):
                 self._process.release(job, successor)
             case _:

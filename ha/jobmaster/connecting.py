@@ -125,7 +125,11 @@ def _addresses(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
         look_up()  # this asks no resolver
     else:
         thread = threading.Thread(target=look_up, name="ha-resolver", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            lookups.release()
+            raise NotExecuted(f"the name {host} was not looked up ({error})") from error
         thread.join(max(0.0, deadline - now()))
     if not found:
         raise NotExecuted(f"the name {host} was not found ({failed[0] if failed else 'no answer in time'})")

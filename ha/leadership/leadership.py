@@ -170,8 +170,11 @@ class Leadership:
                 return
 
         thread = threading.Thread(target=keep, name="ha-exceptions", daemon=True)
-        self._keeping = [*filter(threading.Thread.is_alive, self._keeping), thread]
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # with a note, the sidecar keeps it after this process's end
+            _log.warning("%s: a failure is not kept for `ha job exceptions` now: %s", self.job, error)
+        self._keeping = [*filter(threading.Thread.is_alive, self._keeping), *([thread] if thread.ident else [])]
 
     def await_failures(self) -> None:
         """Wait until the failures are kept, or that takes too long. For modules of this package."""

@@ -9,6 +9,7 @@ from functools import partial
 from ha.agent.borrower import borrower_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
+from ha.hosts.crew import Crew
 from ha.leadership.drained_host import DrainedHost
 from ha.leadership.leadership import Leadership
 from ha.leadership.notices import (
@@ -36,6 +37,7 @@ from store.clock import BOOT_CLOCK, now
 from store.errors import StoreError
 
 CONFIRM_TIMEOUT_S = 30.0  # longest wait of ``confirm`` for HDFS; the leadership itself ends sooner if HDFS stays away
+CREW = 2  # threads for what an operator asks for
 RELEASE_POLL_S = 0.01  # pause between two looks whether a lease is free
 
 _log = logging.getLogger("ha")
@@ -76,6 +78,7 @@ class StandaloneLeadership:
         self._over = threading.Event()
         self._leadership: Leadership | None = None
         self._endpoints: dict[str, str] = {}
+        self._crew = Crew("ha-work", CREW)
         self._thread = threading.Thread(target=self._run, name=f"ha-{job}", daemon=True)
 
     def enter(self, endpoints: Mapping[str, str], timeout: float | None) -> Leadership:
@@ -159,6 +162,7 @@ class StandaloneLeadership:
         if self._borrower is not None:
             self._borrower.close()
         self.runtime.close()
+        self._crew.close()
         self._stores.close()
 
     def _refuse_twin(self, job: str) -> None:
@@ -193,12 +197,10 @@ class StandaloneLeadership:
                     self._granted.set()
                 case AskedTo(_, successor):
                     self.record_end("resigned" if successor == ANYBODY else f"switchover-to-{successor}"[:64])
-                    threading.Thread(
-                        target=self.give_back, args=("An operator asked to hand over.", successor), daemon=True
-                    ).start()
+                    self._crew(partial(self.give_back, "An operator asked to hand over.", successor))
                 case Requested(job) if self._leadership is not None:
                     leader = LeaderDirectory(self._leadership.epoch, self._leadership.session_id)
-                    refuse_requests(self._stores, job, leader)
+                    refuse_requests(self._stores, job, leader, self._crew)
                 case RevocationNotice(_, revoke):
                     self._end(revoke.until)
 
@@ -214,7 +216,7 @@ class StandaloneLeadership:
         self.runtime.post(lambda: self._contender.release(self._job, successor))
 
 
-def refuse_requests(stores: Stores, job: str, leader: LeaderDirectory) -> None:
+def refuse_requests(stores: Stores, job: str, leader: LeaderDirectory, crew: Crew) -> None:
     """Refuse what operators ask of a leader that has no command of its own; waits for nothing.
 
     While the store does not answer it is tried again, for as long as a lease can last: nothing else tells of a request.
@@ -236,7 +238,7 @@ def refuse_requests(stores: Stores, job: str, leader: LeaderDirectory) -> None:
             BOOT_CLOCK.sleep(pause)
             pause = min(2 * pause, timing.renewal)
 
-    threading.Thread(target=refuse, name="ha-requests", daemon=True).start()
+    crew(refuse)
 
 
 def await_release(holds: Callable[[], bool], timing: Timing) -> None:

@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
         return 127
     if tee is not None:
         tee.start()
-    if (said := watch.until_the_end(child)) is not None:
+    if (said := watch.until_the_end(child, tee)) is not None:
         _signal(child, signal.SIGKILL)
         _say(said, tee)
     code, said = _finish(child, watch.deadline)
@@ -114,7 +114,7 @@ class _Watch:
         self._granted = self._granted or self._grant is None or self._grant.exists()
         return self._granted
 
-    def until_the_end(self, child: "subprocess.Popen[bytes]") -> str | None:
+    def until_the_end(self, child: "subprocess.Popen[bytes]", tee: Tee | None) -> str | None:
         """Return None when the command has ended, and a text to be shown, or an empty one, when it is to be killed."""
         ended = ending_of(child.pid)
         while True:
@@ -123,6 +123,8 @@ class _Watch:
             waits = [ended, self.orders.fileno()]
             ready = select.select([*waits, *jvm], [], [], nap)[0]
             _reap(child)
+            if tee is not None:
+                tee.begin()
             if ended in ready:
                 return None
             letter = self.orders.take(granted=self.granted) if waits[1] in ready else b""

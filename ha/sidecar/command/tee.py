@@ -27,7 +27,8 @@ class Tee:
         self._open()
         pipes = [os.pipe(), os.pipe()]
         self.output, self.error = (end for _, end in pipes)
-        self._threads = [
+        self._threads: list[threading.Thread] = []
+        self._waiting = [
             threading.Thread(target=self._copy, args=(source, target), name="ha-tee", daemon=True)
             for (source, _), target in zip(pipes, (1, 2), strict=True)
         ]
@@ -36,11 +37,18 @@ class Tee:
         """Begin to copy: the command has its ends of the pipes."""
         os.close(self.output)
         os.close(self.error)
-        for each in self._threads:
-            each.start()
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the threads that are not there yet, if the host has some: till then the command waits as it writes."""
+        with suppress(RuntimeError):
+            while self._waiting:
+                self._waiting[-1].start()
+                self._threads.append(self._waiting.pop())
 
     def finish(self) -> None:
         """Wait until everything is copied; the command has ended."""
+        self.begin()
         for each in self._threads:
             each.join(STRAGGLERS_S)
 

@@ -66,8 +66,13 @@ class Replication:
             path = directory.path / "replica.prom"
             ReplicationFile(self._registry, path)
             while not self._closing.wait(SETTLED_S if self._standby() else LOOK_S):
-                directory.make()
-                if self._standby() and not self._replicate(path):
+                try:
+                    directory.make()
+                    went_well = not self._standby() or self._replicate(path)
+                except OSError as error:
+                    went_well = False
+                    _log.warning("%s: the replication cannot be started: %s.", self._job, error.strerror or error)
+                if not went_well:
                     self._closing.wait(AGAIN_S)
 
     def _replicate(self, path: Path) -> bool:

@@ -88,10 +88,14 @@ class Verification:
         with self._lock:
             if self._closing.is_set():
                 return
-            self._child = child = subprocess.Popen(
-                command, env={**os.environ, **stores}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, preexec_fn=in_background,  # noqa: PLW1509
-            )  # fmt: skip
+            try:
+                self._child = child = subprocess.Popen(
+                    command, env={**os.environ, **stores}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, preexec_fn=in_background,  # noqa: PLW1509
+                )  # fmt: skip
+            except OSError as error:
+                _log.warning("%s: the checkpoints could not be verified: %s.", self._job, error.strerror or error)
+                return
         try:
             said, why = child.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -31,6 +32,8 @@ from store.clock import now
 
 AUDIT_S = 10.0
 """Longest pause between two looks at the queries themselves: Spark's bus may drop an event when it is full."""
+
+AGAIN_S = 1.0  # after which what could not get a thread is tried again
 
 _log = logging.getLogger("ha")
 
@@ -73,6 +76,7 @@ class Runner:
         self._looks: set[str] = set()  # run ids of the queries that a thread asks for their batch
         self.fenced: Fenced | None = None  # the reason for a query's failure, if another leader has taken over
         self._restarts: list[_Restart] = []
+        self._put_off: list[Command] = []  # no thread could be had for them
         self._over = threading.Event()
         self._reattached: dict[str, StreamingQuery] = {}
 
@@ -118,6 +122,8 @@ class Runner:
                     self._execute(command)
                 self._states.show(self._supervisor.queries.values())
                 due = min(audit, self._next_look(looked), self._supervisor.due() or audit)
+                if self._put_off:
+                    due = min(due, now() + AGAIN_S)
                 commands = []
                 with suppress(queue.Empty):
                     event = self._events.get(timeout=max(0.0, due - now()))
@@ -131,6 +137,7 @@ class Runner:
                     looked = now()
                     self._look_at_batches()
                 commands += self._supervisor.tick(now())
+                commands, self._put_off = self._put_off + commands, []
                 self._tell_of_restarts()
         finally:
             self._over.set()
@@ -146,7 +153,11 @@ class Runner:
             work, about = self._start_all, command
         elif isinstance(command, StopQuery):
             work, about = self._stop, command  # type: ignore[assignment]
-        threading.Thread(target=work, args=(about,), name="ha-query", daemon=True).start()
+        try:
+            threading.Thread(target=work, args=(about,), name="ha-query", daemon=True).start()
+        except RuntimeError as error:
+            _log.warning("%s: %s: tried again in %g s.", self._leadership.job, error, AGAIN_S)
+            self._put_off.append(command)
 
     def _start_all(self, command: Start) -> None:
         """Start the queries of a region in order; after one that cannot be started, none of the others."""
@@ -269,8 +280,10 @@ class Runner:
         self._batches.forget(self._runs)
         for run_id, (_, _, query) in self._runs.items():
             if run_id not in self._looks:
-                self._looks.add(run_id)
-                threading.Thread(target=self._ask_for_batch, args=(run_id, query), name="ha-batch", daemon=True).start()
+                with suppress(RuntimeError):  # no thread can be had: the next look tries again
+                    asks = partial(self._ask_for_batch, run_id, query)
+                    threading.Thread(target=asks, name="ha-batch", daemon=True).start()
+                    self._looks.add(run_id)
 
     def _ask_for_batch(self, run_id: str, query: StreamingQuery) -> None:
         try:

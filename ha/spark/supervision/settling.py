@@ -46,9 +46,12 @@ def settle(path: Path, leadership: Leadership, queries: Mapping[str, Any], graph
     ending = [
         threading.Thread(target=_end, args=(each, end), name="ha-settle", daemon=True) for each in queries.values()
     ]
+    started = []
     for each in ending:
-        each.start()
-    for each in ending:
+        with suppress(RuntimeError):  # no thread can be had: the end of the leadership stops this query
+            each.start()
+            started.append(each)
+    for each in started:
         each.join(max(0.0, end - now()))
     return True
 
@@ -68,7 +71,10 @@ def _drain(queries: Mapping[str, Any], graph: Iterable[Flow], end: float) -> boo
                 done.set()
 
         working = threading.Thread(target=process, name="ha-drain", daemon=True)
-        working.start()
+        try:
+            working.start()
+        except RuntimeError:
+            return False
         working.join(max(0.0, end - now()))
         if not done.is_set():
             return False

@@ -25,6 +25,7 @@ from leader.lookup.reader import Reader
 from store.clock import now
 from store.files import Entry
 from store.local import LocalFiles
+from tests.lacks import no_thread_free
 from tests.limits import joined
 from tests.patience import PATIENCE_S
 from tests.unit.ha.clocks import At
@@ -430,6 +431,8 @@ def test_no_more_jobs_are_kept_than_there_is_room_for() -> None:
     assert warmer.want("job-1")
     clock.at += 1.0
     assert len(warmer.forget()) == MAX_JOBS - 1
+    with no_thread_free():
+        assert not warmer.want("one-more"), "it would never be looked at"
     assert warmer.jobs == ["job-1"]
     assert warmer.want("one-more")
     wait_until(lambda: "one-more" in seen)

@@ -10,6 +10,7 @@ import pytest
 from ha.agent import arrivals
 from ha.agent.arrivals import Arrivals, names, watch
 from ha.config.snapshot_dir import LEADER
+from tests.lacks import no_thread_free
 from tests.unit.ha.waiting import wait_until
 
 
@@ -119,3 +120,14 @@ def test_reports_that_were_lost_have_the_directory_watched_anew(place: Path) -> 
     assert names(moved + moved) == (["leader-orders"] * 2, True)
     assert names(moved + overflow) == (["leader-orders"], False)
     assert watch(place / "missing") == -1
+
+
+@pytest.mark.usefixtures("quick")
+def test_without_a_free_thread_the_next_one_that_waits_begins_for_all(place: Path) -> None:
+    arrived = Arrivals(place)
+    with no_thread_free():
+        first = Waiting(arrived)
+    second = Waiting(arrived)
+    replace_until(place, first.changed, second.changed)
+    first.leave()
+    second.leave()

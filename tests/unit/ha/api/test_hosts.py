@@ -10,6 +10,7 @@ from leader.job.barring import drained
 from leader.layout import tree
 from leader.layout.bar import bars
 from store.local import LocalFiles
+from tests.lacks import no_thread_free
 from tests.unit.ha.api.serving import Served
 from tests.unit.ha.led import Led
 from tests.unit.ha.waiting import wait_until
@@ -72,3 +73,14 @@ def test_a_store_that_fails_is_told(served: Served, monkeypatch: pytest.MonkeyPa
     assert served.ask("POST", f"{PATH}/drain", {})[0] >= 500
     assert served.ask("POST", f"{PATH}/drain", {"unseen": True})[0] == 202
     assert ended(served)["error"] == "No answer in time."
+
+
+def test_a_drain_that_cannot_begin_is_refused_and_may_be_asked_again(served: Served, quick: Path) -> None:
+    Led(quick).claim("orders", "a:1")
+    asked = {"seconds": 600, "unseen": True}
+    with no_thread_free("ha-drain"):
+        code, said = served.ask("POST", f"{PATH}/drain", asked)
+    assert (code, "nothing has begun" in said["detail"]) == (503, True)
+    assert not served.get(PATH)[1]["running"]
+    assert served.ask("POST", f"{PATH}/drain", asked)[0] == 202
+    assert ended(served)["error"] is None

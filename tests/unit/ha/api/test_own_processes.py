@@ -1,8 +1,11 @@
 """Verbs that a process of its own carries out, over HTTP: one at a time, asked once, and answered with its result."""
 
+import errno
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from ha.verbs.table import (
     SeekArguments,
     SweepArguments,
 )
+from tests.lacks import no_thread_free
 from tests.limits import killed
 from tests.unit.ha.api.serving import Served
 from tests.unit.ha.led import Led
@@ -115,3 +119,25 @@ def test_one_at_a_time_of_a_job_and_the_end_of_the_api_ends_it(served: Served, s
     stuck.terminate()
     assert ended(served, "s-1")["state"] == "failed"
     assert served.get(f"{PATH}/s-2")[0] == 404
+
+
+@pytest.mark.parametrize("lack", ["thread", "process"])
+def test_what_this_host_cannot_begin_is_refused_and_may_be_asked_again(served: Served, quick: Path, lack: str) -> None:
+    Led(quick).claim("orders", "a:1")
+    asked = {"verb": "sweep", "id": "s-1", "arguments": {"dry_run": True}}
+    with no_thread_free("ha-operation") if lack == "thread" else no_process():
+        code, said = served.ask("POST", PATH, asked)
+    assert (code, "nothing has begun" in said["detail"]) == (503, True)
+    assert served.get(f"{PATH}/s-1")[0] == 404
+    assert served.ask("POST", PATH, asked)[0] == 202
+    assert ended(served, "s-1")["state"] == "done"
+
+
+@contextmanager
+def no_process() -> Iterator[None]:
+    def refused(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refused)
+        yield

@@ -3,19 +3,24 @@
 import signal
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import ha
+from ha.config.sources import load
+from ha.config.stores import Stores
 from ha.program.deadline_file import DeadlineWriter
 from leader.errors import Fenced, InvalidName, InvalidSettings, NoLeader, NotLeader
+from leader.job.admin import JobAdmin
 from leader.job.versioned_files import VersionedBlob
 from leader.layout.information import Record
 from leader.layout.names import LeaderDirectory, newest
 from store.clock import now
 from store.errors import DeadlineExceeded, NotWritable
 from store.local import LocalFiles
+from tests.lacks import no_thread_free
 from tests.patience import PATIENCE_S
 from tests.unit.ha.programs import SHORT_LEASES, Workplace
 from tests.unit.ha.waiting import wait_until
@@ -62,6 +67,20 @@ def test_a_failure_is_kept_although_the_store_was_away_when_it_came(monkeypatch:
         leadership.keep_failure("ValueError", "for ever")
         wait_until(lambda: not away)
         assert len(leadership.exceptions.list()) == 1, "it has tried as often as it said"
+
+
+@pytest.mark.usefixtures("quick")
+def test_without_a_free_thread_a_failure_is_told_and_an_operator_is_obeyed(caplog: pytest.LogCaptureFixture) -> None:
+    with ha.lead("orders", timeout=PATIENCE_S) as leadership:
+        over = threading.Event()
+        leadership.on_revoked(over.set)
+        with no_thread_free("ha-"), closing(Stores(load({}))) as stores:
+            leadership.keep_failure("ValueError", "no such column")
+            leadership.await_failures()
+            admin = JobAdmin(stores.files, None, PATIENCE_S)
+            admin.ask_to_hand_over("orders")
+            assert over.wait(PATIENCE_S), "the thread that ends the leadership works on"
+    assert "a failure is not kept" in caplog.text
 
 
 def test_each_block_has_an_epoch_and_a_session_of_its_own(quick: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ha.hosts.crew import Crew
 from ha.leadership.standalone import refuse_requests
 from ha.sidecar.executor import InOrder
 from ha.sidecar.store_work import OperatorAnswers
@@ -85,7 +86,7 @@ def test_a_leader_without_a_command_refuses_once_the_store_is_back(
     monkeypatch.setattr(Requests, "accept", away)
     requests.ask("1", "stop")
     stores: Any = SimpleNamespace(files=directory._files, timing=Timing(short_ttl=2.0))
-    refuse_requests(stores, "orders", directory.leader)
+    refuse_requests(stores, "orders", directory.leader, Crew("test", 1))
 
     def found() -> State | None:
         asked = requests.load("1")

@@ -1,5 +1,6 @@
 """The tee: all that a command writes is passed on and kept, whatever becomes of the reader, the disk or the command."""
 
+import os
 import subprocess
 import sys
 from contextlib import AbstractContextManager
@@ -7,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ha.program.deadline_file import DeadlineWriter
 from ha.program.output_log import before
 from ha.program.output_log import last_lines as last
+from ha.sidecar.command.tee import Tee
+from store.clock import now
+from tests.lacks import no_thread_free
 from tests.limits import HANGS_S, killed
 
 pytestmark = pytest.mark.programs
@@ -73,3 +78,40 @@ def test_a_log_that_is_full_is_put_aside_and_the_newest_stays(tmp_path: Path) ->
     sizes = [path.stat().st_size for path in (before(tmp_path / "log"), tmp_path / "log")]
     assert max(sizes) <= 8 << 20
     assert sum(sizes) > 8 << 20
+
+
+def test_without_a_free_thread_the_command_waits_until_there_is_one(tmp_path: Path) -> None:
+    tee = Tee(tmp_path / "log")
+    with no_thread_free("ha-tee"), os.fdopen(os.dup(tee.error), "w") as error:
+        tee.start()
+        tee.begin()
+        error.write("said meanwhile\n")
+    assert last(tmp_path / "log") == ""
+    tee.finish()
+    assert last(tmp_path / "log") == "said meanwhile"
+
+
+LACKING = """
+import sys, threading
+start, refused = threading.Thread.start, [1, 2, 3, 4]
+def begin(thread):
+    if refused:
+        refused.pop()
+        raise RuntimeError("can't start new thread")
+    start(thread)
+threading.Thread.start = begin
+from ha.sidecar.command.guard import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_guard_without_a_free_thread_passes_all_on_once_there_is_one(tmp_path: Path) -> None:
+    belief = DeadlineWriter(tmp_path / "belief")
+    belief.write(now() + HANGS_S, now() + HANGS_S)
+    command = [sys.executable, "-c", "print('x' * 200000, flush=True)"]  # more than a pipe holds
+    guard = [sys.executable, "-c", LACKING, f"{belief.path}", f"output={tmp_path / 'log'}", "--", *command]
+    with killed(subprocess.Popen(guard, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as process:
+        assert process.stdout is not None
+        assert len(process.stdout.read()) == 200001
+        assert process.wait(HANGS_S) == 0
+    belief.close()

@@ -1,5 +1,7 @@
 """Replication beside a sidecar: a real `ha replica run` while it stands by, and none while it leads."""
 
+import errno
+import os
 import shutil
 import tempfile
 import threading
@@ -92,6 +94,24 @@ def test_one_that_fails_is_told_and_begun_again(
     wait_until(lambda: caplog.text.count(said) == 2, what="it was begun again")
     sidecar.replication.close()
     assert len(begun) == 2
+
+
+def test_one_that_cannot_be_begun_for_lack_of_anything_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(replication, "SETTLED_S", 0.01)
+    monkeypatch.setattr(replication, "AGAIN_S", 0.01)
+    sidecar, tried = Sidecar(load({"replicate_to": (tmp_path / "there").as_uri()})), list[Path]()
+
+    def started(path: Path) -> None:
+        tried.append(path)
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(sidecar.replication, "_started", started)
+    sidecar.replication.begin()
+    wait_until(lambda: len(tried) > 1, what="it has been tried again")
+    sidecar.replication.close()
+    assert "the replication cannot be started: Resource temporarily unavailable." in caplog.text
 
 
 def test_its_files_go_with_a_killed_sidecar_and_come_back_after_a_cleaner(

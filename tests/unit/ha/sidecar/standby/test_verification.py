@@ -14,6 +14,7 @@ from ha.config.sources import load
 from ha.metrics.verification import QueryVerified
 from ha.sidecar.standby.verification import Verification, verified
 from ha.spark.tools import import_checkpoint
+from tests.lacks import no_descriptor_free
 from tests.unit.ha.checkpoints.simulated_spark import HDFS
 from tests.unit.ha.checkpoints.test_closure import until_batch
 from tests.unit.ha.waiting import wait_until
@@ -75,6 +76,9 @@ def test_what_goes_wrong_is_logged(
     monkeypatch.setattr("ha.sidecar.standby.verification.LIMIT_S", 0.0)
     sidecar.verification.verify()
     assert "not verified within 0 s" in caplog.text
+    with no_descriptor_free():
+        sidecar.verification.verify()
+    assert "could not be verified: Too many open files" in caplog.text
 
 
 def test_it_is_off_unless_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:

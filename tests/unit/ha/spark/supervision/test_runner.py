@@ -1,12 +1,16 @@
 """The runner without Spark: what it makes of the end of a query. tests/system/spark has it with Spark."""
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ha.config.restart_strategy import NoRestart
 from ha.spark.supervision.runner import Runner
-from ha.spark.supervision.supervisor import QueryEnd
+from ha.spark.supervision.supervisor import QueryEnd, Supervisor
+from tests.lacks import no_thread_free
+from tests.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize(("error", "ends"), [("Return Message: Object ID unknown", True), ("OutOfMemory", False)])
@@ -23,3 +27,22 @@ def test_a_query_whose_function_the_program_has_lost_ends_the_program(error: str
     assert kept == [f"rows{error}"]
     assert isinstance(found, QueryEnd) is ends
     assert not ends or (isinstance(found, QueryEnd) and found.failure is not None and error in found.failure.error)
+
+
+def test_without_a_free_thread_a_start_and_a_look_are_tried_again() -> None:
+    asked = threading.Event()
+    supervisor = Supervisor([["rows"]], NoRestart, 5.0)
+    leadership: Any = SimpleNamespace(job="orders", keep_failure=lambda *_, **__: None)
+    states: Any = SimpleNamespace(show=lambda *_, **__: None)
+    runner = Runner(leadership, {"rows": asked.set}, supervisor, states, batch_timeout=1.0)
+    (start,) = supervisor.begin()
+    query: Any = SimpleNamespace(status={"isTriggerActive": False, "isDataAvailable": False})
+    runner._runs["a-run"] = "rows", 1, query
+    with no_thread_free():
+        runner._execute(start)
+        runner._look_at_batches()
+    assert (runner._put_off, runner._looks, asked.is_set()) == ([start], set(), False)
+    runner._execute(start)
+    runner._look_at_batches()
+    assert asked.wait(PATIENCE_S)
+    assert runner._looks == {"a-run"}

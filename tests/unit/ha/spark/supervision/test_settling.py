@@ -14,6 +14,7 @@ from ha.program.settle_file import Settle
 from ha.spark.supervision import settling
 from ha.spark.supervision.settling import settle, settle_watch
 from ha.spark.supervision.states import GraphQuery
+from tests.lacks import no_thread_free
 from tests.patience import PATIENCE_S
 
 GRAPH = [GraphQuery("writer", [], ["rows"], 0), GraphQuery("reader", ["rows"], [], 0)]
@@ -122,3 +123,8 @@ def test_a_program_says_that_it_knows_how_and_looks_for_the_file(tmp_path: Path)
         (tmp_path / "settle-1").touch()
         assert called.wait(PATIENCE_S)
     assert [each.name for each in tmp_path.iterdir()] == ["settle-1"]
+
+
+def test_without_a_free_thread_it_goes_on_and_says_nothing_is_processed(tmp_path: Path) -> None:
+    with no_thread_free():
+        assert settled(tmp_path, Settle(30, drain=True), Query("writer")) == ([], False)
