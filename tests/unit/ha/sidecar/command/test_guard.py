@@ -267,7 +267,8 @@ def test_orphans_are_reaped_while_the_command_runs(children: Children) -> None:
 def test_what_the_command_leaves_behind_is_killed_once_the_leadership_is_over(children: Children) -> None:
     source = FAMILY.replace("while True: signal.pause()\n", "")
     child = children.python(source)
-    grandchild = children.pid("grandchild")
+    grandchild, command = children.pid("grandchild"), children.pid("pid")
+    wait_until(lambda: not alive(command))
     children.belief.write(now() + 0.3, now() + 0.5)
     assert child.wait() == 0
     wait_until(lambda: not alive(grandchild))
