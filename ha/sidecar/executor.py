@@ -4,7 +4,6 @@ Commands to the store are carried out one after the other on a thread of their o
 for nothing. What may take long, or is late by nature, has a thread for itself.
 """
 
-import errno
 import logging
 import queue
 import threading
@@ -16,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from ha.daemon.process import ContendingProcess
+from ha.hosts.lacks import lacks
 from ha.metrics.contending import CommandCounters
 from ha.program import request_file
 from ha.program.heartbeat import Beat
@@ -40,8 +40,6 @@ UNABLE = (
     "Its program does not use ha.spark.Job, or has not begun to start its queries: a restart without a query starts "
     "the whole command again."
 )
-
-LACKS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT})
 
 SHOW_S = 2.0  # time between two looks at what a program has told of its queries
 Post = Callable[[events.SidecarEvent], object]
@@ -253,13 +251,6 @@ class Executor:
             self._probe = command.run, self._probe_of(self._store.directory(command.leader), variables)
         wrong = try_once(self._probe[1], command.timeout, self._job)
         self._post(events.Probed(command.began, now(), wrong))
-
-
-def lacks(error: Exception) -> bool:
-    """Whether the host lacks what it may have again in a moment: processes, threads, memory, descriptors, room."""
-    if isinstance(error, OSError):
-        return error.errno in LACKS
-    return isinstance(error, MemoryError) or "can't start new thread" in f"{error}"
 
 
 def _said(error: Exception) -> str:

@@ -32,13 +32,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from ha.hosts import inherited
 from ha.hosts.held_process import ending_of
+from ha.hosts.lacks import lacks
 from ha.program.deadline_file import DeadlineReader
 from ha.sidecar.command.guard_orders import NEVER, TERMINATE, Orders
 from ha.sidecar.command.jvm_watch import JvmWatch, tell_astray
@@ -50,6 +51,7 @@ from store.clock import now
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GROUP_GRACE_S = 5.0  # for the rest of the group once the command has ended, unless SIGKILL ended it
+LACK_S, LACK_PAUSE_S = 30.0, 0.5  # for which a start is tried again, and the time between two tries
 LONGEST_PAUSE_S = 0.25  # between two reads of the deadline file, to see a later deadline before the old one passes
 
 # Ends the name of the file beside the deadline's by which the guard says that the JVM had ended first.
@@ -71,13 +73,15 @@ def main(arguments: list[str]) -> int:
         watch = _Watch(Path(arguments[0]), options)
         prepare = partial(die_with, os.getpid())
         tee = Tee(Path(options["output"])) if "output" in options else None
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=tee.output if tee else None,
-            stderr=tee.error if tee else None,
-            process_group=0,
-            preexec_fn=prepare,  # noqa: PLW1509  # no thread is there yet
+        child = _begin(
+            lambda: subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=tee.output if tee else None,
+                stderr=tee.error if tee else None,
+                process_group=0,
+                preexec_fn=prepare,  # noqa: PLW1509  # no thread is there yet
+            )
         )
     except OSError as error:
         sys.stderr.write(f"ha: {error.filename or command[0]} cannot be started: {error.strerror}.\n")
@@ -146,6 +150,17 @@ class _Watch:
 
     def _until(self) -> float:
         return min(self.deadline.read()[1], self.orders.until) if self.granted else NEVER
+
+
+def _begin(start: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Popen[bytes]":
+    """Start the command; tried again while the host lacks something, and nobody asks for the end."""
+    end = now() + LACK_S
+    while True:
+        try:
+            return start()
+        except OSError as error:
+            if not lacks(error) or now() >= end or select.select([sys.stdin], [], [], LACK_PAUSE_S)[0]:
+                raise
 
 
 def die_with(parent: int) -> None:

@@ -1,6 +1,5 @@
 """The executor, and the thread that decides: what a machine does not see of either."""
 
-import errno
 import queue
 import threading
 from types import SimpleNamespace
@@ -177,20 +176,3 @@ def test_a_thread_that_is_let_go_does_what_was_handed_over_and_leaves() -> None:
 
 def _no_thread(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
-
-
-@pytest.mark.parametrize(
-    ("error", "lacks"),
-    [
-        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), True),
-        (OSError(errno.EMFILE, "Too many open files"), True),
-        (OSError(errno.ENOSPC, "No space left on device"), True),
-        (MemoryError(), True),
-        (RuntimeError("can't start new thread"), True),
-        (FileNotFoundError(errno.ENOENT, "No such file"), False),
-        (PermissionError(errno.EACCES, "Permission denied"), False),
-        (RuntimeError("another one"), False),
-    ],
-)
-def test_what_a_host_lacks_for_a_while_is_told_from_what_is_wrong(error: Exception, lacks: bool) -> None:
-    assert executor.lacks(error) is lacks
