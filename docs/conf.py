@@ -56,6 +56,7 @@ NAVIGATION = {
         "readers",
         "architecture",
         "reliability",
+        "evidence/gate",
         "evidence/qualify",
         "benchmarks",
         "Figures <benchmarks/benchmarks>",
