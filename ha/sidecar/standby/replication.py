@@ -28,6 +28,7 @@ from leader.errors import NotLeader
 from leader.job.fenced_directory import FencedDirectory
 from store.errors import StoreError
 
+METRICS = "replica.prom"  # the file beside the sidecar's own in which the replicator keeps its metrics
 LOOK_S = 0.5  # between two looks whether this sidecar still does not lead
 SETTLED_S = 3.0  # a sidecar that has just begun, or just lost the job, may be granted it in a moment
 AGAIN_S = 60.0  # between two replicators: the other side may have been promoted, or set up only now
@@ -62,13 +63,15 @@ class Replication:
             self._thread.join(2 * STOP_S)
 
     def _run(self) -> None:
-        with closing(RunDirectory()) as directory:
-            path = directory.path / "replica.prom"
-            ReplicationFile(self._registry, path)
+        with ExitStack() as stack:
+            directory: RunDirectory | None = None
             while not self._closing.wait(SETTLED_S if self._standby() else LOOK_S):
                 try:
+                    if directory is None:
+                        directory = stack.enter_context(closing(RunDirectory()))
+                        ReplicationFile(self._registry, directory.path / METRICS)
                     directory.make()
-                    went_well = not self._standby() or self._replicate(path)
+                    went_well = not self._standby() or self._replicate(directory.path / METRICS)
                 except OSError as error:
                     went_well = False
                     _log.warning("%s: the replication cannot be started: %s.", self._job, error.strerror or error)

@@ -62,7 +62,10 @@ class Verification:
             return
         while True:
             if self._standby():
-                self.verify()
+                try:
+                    self.verify()
+                except Exception:  # noqa: BLE001  # without this thread nothing would be verified any more
+                    _log.exception("%s: the checkpoints could not be verified.", self._job)
             if self._closing.wait(interval):
                 return
 

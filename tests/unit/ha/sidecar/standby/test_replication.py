@@ -14,7 +14,7 @@ import ha
 from ha.config.settings import Settings
 from ha.config.sources import load
 from ha.config.stores import Stores
-from ha.sidecar.command.run_directory import PREFIX
+from ha.sidecar.command.run_directory import PREFIX, RunDirectory
 from ha.sidecar.standby import replication
 from ha.sidecar.standby.replication import Replication
 from ha.spark.tools import import_checkpoint
@@ -107,10 +107,16 @@ def test_one_that_cannot_be_begun_for_lack_of_anything_is_told_and_tried_again(
         tried.append(path)
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
+    def full(*_: object) -> None:
+        monkeypatch.setattr(replication, "RunDirectory", RunDirectory)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(replication, "RunDirectory", full)
     monkeypatch.setattr(sidecar.replication, "_started", started)
     sidecar.replication.begin()
     wait_until(lambda: len(tried) > 1, what="it has been tried again")
     sidecar.replication.close()
+    assert "the replication cannot be started: No space left on device." in caplog.text
     assert "the replication cannot be started: Resource temporarily unavailable." in caplog.text
 
 

@@ -96,6 +96,23 @@ def test_it_is_off_unless_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     standby.verification.verify()
 
 
+def test_an_unforeseen_error_is_not_the_last_that_is_heard(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun: list[str] = []
+
+    def verify(_: Verification) -> None:
+        begun.append("begun")
+        raise ValueError("a line that is no JSON")
+
+    monkeypatch.setattr(Verification, "verify", verify)
+    standby = Sidecar(load({"verify_interval": 0.01}))
+    standby.verification.begin()
+    wait_until(lambda: len(begun) > 2, what="verified again and again")
+    standby.verification.close()
+    assert "a line that is no JSON" in caplog.text
+
+
 def test_nothing_begins_after_the_end() -> None:
     sidecar = Sidecar(load({}))
     sidecar.verification.close()
