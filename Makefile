@@ -24,7 +24,7 @@ test: install  ## the gate, which says whether a change may land: lint, and the 
 	$(BIN)/python -m tests.gate $(GATE)
 
 unit: install  ## what needs no servers and starts no programs, in four minutes
-	$(BIN)/python -m pytest -n 2 --dist load --max-worker-restart=0 --hypothesis-profile=unit --stage gate -m "$(WITHOUT)" tests/unit
+	$(BIN)/python -m pytest -n 2 --dist load --max-worker-restart=0 --hypothesis-profile=unit --stage gate -m "$(WITHOUT)" tests/unit tests/system/spark
 
 qualify: install  ## what is no gate, stage by stage, alone on the machine: make qualify STAGES='faults page'; docs/evidence
 	$(BIN)/python -m tests.gate.qualify $(STAGES)
