@@ -29,6 +29,8 @@ RULES: dict[hangs.Rule, dict[str, str]] = {
     hangs.forks: {},
     hangs.durations: {},
     hangs.ports: {
+        "tests/unit/ha/jobmaster/test_caller.py": "it keeps the port, on which nobody listens",
+        "tests/unit/ha/sandbox/test_ports.py": "it keeps the port, on which it listens later",
         "tests/unit/ha/sidecar/test_probes.py": "it keeps the port, on which nobody listens",
         "tests/unit/store/test_remote_errors.py": "it keeps the port, on which nobody listens",
     },

@@ -96,13 +96,13 @@ def test_the_address_of_the_old_leader_may_be_the_new_ones(lead: Lead, client: C
 @pytest.mark.slow
 def test_nobody_listens_until_the_deadline(lead: Lead, client: Client, job: str) -> None:
     master = lead()
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        address = f"127.0.0.1:{closed.getsockname()[1]}"
-    master.leadership.confirm({"jobmaster": address})
     finder = Counting(client)
-    began = now()
-    with pytest.raises(CallRefused, match="Connection refused"):
-        Caller(finder, job).http("POST", "/", timeout=2.0)
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and does not listen; nor can anybody else
+        master.leadership.confirm({"jobmaster": f"127.0.0.1:{bound.getsockname()[1]}"})
+        began = now()
+        with pytest.raises(CallRefused, match="Connection refused"):
+            Caller(finder, job).http("POST", "/", timeout=2.0)
     assert now() - began >= 1.8  # it has used its time
     assert finder.reports  # and has said so
 

@@ -18,7 +18,10 @@ def test_outgoing_connections_never_get_them() -> None:
 
 
 def test_a_port_with_a_listener_is_taken() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))  # nobody else gets it
+        port = held.getsockname()[1]
+        assert is_free(port)
+        held.listen()
         assert not is_free(port)
-    assert is_free(port)
