@@ -29,6 +29,25 @@ def test_a_query_whose_function_the_program_has_lost_ends_the_program(error: str
     assert not ends or (isinstance(found, QueryEnd) and found.failure is not None and error in found.failure.error)
 
 
+def test_a_start_that_got_no_thread_is_made_by_the_run_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ha.spark.supervision.runner.AGAIN_S", 0.0)
+    start, refused, begun = threading.Thread.start, [1, 2], list[str]()
+
+    def begin(thread: threading.Thread) -> None:
+        if refused and thread.name == "ha-query":
+            refused.pop()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", begin)
+    leadership: Any = SimpleNamespace(job="orders", keep_failure=lambda *_, **__: None)
+    states: Any = SimpleNamespace(show=lambda *_, **__: None)
+    supervisor = Supervisor([["rows"]], NoRestart, 5.0)
+    ended = Runner(leadership, {"rows": lambda: begun.append("rows")}, supervisor, states).run()
+    assert begun == ["rows"]
+    assert ended is not None, "its function has returned no writer"
+
+
 def test_without_a_free_thread_a_start_and_a_look_are_tried_again() -> None:
     asked = threading.Event()
     supervisor = Supervisor([["rows"]], NoRestart, 5.0)
