@@ -17,7 +17,6 @@ from ha.sidecar.command import offspring
 from ha.sidecar.command.guard import JVM_ENDED
 from ha.sidecar.command.guarded_command import GuardedCommand
 from store.clock import now
-from tests.limits import killed
 from tests.patience import PATIENCE_S
 from tests.unit.ha.programs import alive
 from tests.unit.ha.waiting import wait_until
@@ -485,35 +484,3 @@ def test_a_guard_and_its_command_have_what_quit_usually_does(children: Children)
     os.kill(child.pid, signal.SIGQUIT)
     os.kill(pid, signal.SIGTERM)
     assert child.wait() == 128 + signal.SIGTERM, "the guard goes on"
-
-
-LACKING = """
-import errno, subprocess, sys
-from ha.sidecar.command import guard
-guard.LACK_PAUSE_S, guard.LACK_S, times = 0.01, float(sys.argv.pop(1)), int(sys.argv.pop(1))
-start = subprocess.Popen
-def begin(*given, **named):
-    global times
-    times -= 1
-    if times >= 0:
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-    return start(*given, **named)
-subprocess.Popen = begin
-sys.exit(guard.main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("within", "times", "stays", "code"), [(60.0, 3, True, 7), (0.0, 3, True, 127), (60.0, 999, False, 127)]
-)
-def test_a_command_that_the_host_has_no_process_for_is_begun_later(
-    children: Children, within: float, times: int, code: int, *, stays: bool
-) -> None:
-    """Within a time, and as long as the sidecar is there."""
-    command = ["--", sys.executable, "-c", "raise SystemExit(7)"]
-    guard = [sys.executable, "-c", LACKING, f"{within}", f"{times}", f"{children.belief.path}", *command]
-    stdin = subprocess.PIPE if stays else subprocess.DEVNULL
-    with killed(subprocess.Popen(guard, stdin=stdin, stderr=subprocess.PIPE, text=True)) as process:
-        assert process.stderr is not None
-        assert ("cannot be started: Resource temporarily unavailable." in process.stderr.read()) is (code == 127)
-        assert process.wait(PATIENCE_S) == code

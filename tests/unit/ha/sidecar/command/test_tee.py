@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ha.program.deadline_file import DeadlineWriter
 from ha.program.output_log import before
 from ha.program.output_log import last_lines as last
 from ha.sidecar.command.tee import Tee
-from store.clock import now
 from tests.lacks import no_thread_free
 from tests.limits import HANGS_S, killed
 
@@ -89,29 +87,3 @@ def test_without_a_free_thread_the_command_waits_until_there_is_one(tmp_path: Pa
     assert last(tmp_path / "log") == ""
     tee.finish()
     assert last(tmp_path / "log") == "said meanwhile"
-
-
-LACKING = """
-import sys, threading
-start, refused = threading.Thread.start, [1, 2, 3, 4]
-def begin(thread):
-    if refused:
-        refused.pop()
-        raise RuntimeError("can't start new thread")
-    start(thread)
-threading.Thread.start = begin
-from ha.sidecar.command.guard import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def test_a_guard_without_a_free_thread_passes_all_on_once_there_is_one(tmp_path: Path) -> None:
-    belief = DeadlineWriter(tmp_path / "belief")
-    belief.write(now() + HANGS_S, now() + HANGS_S)
-    command = [sys.executable, "-c", "print('x' * 200000, flush=True)"]  # more than a pipe holds
-    guard = [sys.executable, "-c", LACKING, f"{belief.path}", f"output={tmp_path / 'log'}", "--", *command]
-    with killed(subprocess.Popen(guard, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as process:
-        assert process.stdout is not None
-        assert len(process.stdout.read()) == 200001
-        assert process.wait(HANGS_S) == 0
-    belief.close()
