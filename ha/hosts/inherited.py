@@ -1,4 +1,4 @@
-"""What a process inherits from whoever starts it: our processes set what they rely on, before they begin.
+"""Inherited state: our processes set what they rely on (signals, streams, umask), whoever has started them.
 
 Signals that are ignored or blocked stay so in a program that is started, closed descriptors stay closed, and a umask
 counts on. With SIGCHLD ignored the kernel keeps no exit codes, and Python then takes each command for one that ended

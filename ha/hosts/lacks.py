@@ -1,4 +1,4 @@
-"""What a host lacks, and may have again in a moment: processes, threads, memory, descriptors, room.
+"""Lacks: tells what a host may have again in a moment (processes, threads, descriptors, room) from other errors.
 
 This module uses the standard library alone: the guard imports it, and stays small.
 """

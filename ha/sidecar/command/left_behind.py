@@ -1,4 +1,4 @@
-"""What a command has left behind: a program that its script has put into the background would work for nobody."""
+"""Left-behind programs: what a command's script has put into the background is named, for it works for nobody."""
 
 import os
 from contextlib import suppress
