@@ -1,7 +1,6 @@
 """``ha job roots``: the roots of a group, their jobs and their load."""
 
 from collections.abc import Iterator
-from itertools import chain
 
 import click
 import msgspec
@@ -9,7 +8,6 @@ import msgspec
 from ha.cli.context import Context, command, table
 from ha.cli.options import printable, seconds_option
 from ha.config.stores import Stores
-from ha.groups.balancing import GOAL, SHARE, Plan, imbalance, measured, plan
 from ha.groups.overview import RootView, overview
 from ha.placement.group_files import GroupFiles
 from leader.errors import InvalidSettings
@@ -21,29 +19,14 @@ from leader.errors import InvalidSettings
     "Count the requests in this time. NameNodes refresh their figures every 10 s, unless they are set otherwise.",
     "--interval",
 )
-@click.option(
-    "--moves",
-    is_flag=True,
-    help="Say which jobs should move, as calls of `ha job move`, so that no root takes more than 1.2 "
-    "times the mean; at "
-    "most 20 % of the jobs. The share of a job in the requests of its root is estimated by the batches that it "
-    "completes in the interval: take one of a minute.",
-)
-def roots(context: Context, interval: float, moves: bool) -> None:
+def roots(context: Context, interval: float) -> None:
     """Show the roots of the group in `files`: the jobs that lie there, and the load of their NameNodes.
 
     Requests and queues are those of the whole NameNode, by its JMX. The exit code is 1 if a root does not answer.
     """
     opened = context.stores
-    group, ca, found = group_of(opened), opened.settings.stores.webhdfs_ca, None
-    if moves:
-        rows, jobs = measured(group, interval, opened.patience, ca)
-        found = plan({each.root: each.requests_per_second or 0.0 for each in rows}, jobs)
-    else:
-        rows = overview(group, interval, ca)
-    said = msgspec.to_builtins(rows)
-    lines = chain(_lines(rows), _proposed(found) if found else ())
-    context.show({"roots": said, **msgspec.to_builtins(found)} if found else said, lines)
+    rows = overview(group_of(opened), interval, opened.settings.stores.webhdfs_ca)
+    context.show(msgspec.to_builtins(rows), _lines(rows))
     for row in () if context.as_json else rows:
         if row.problem:
             where = "" if row.root in row.problem else f"{row.root}: "
@@ -75,19 +58,6 @@ def _lines(rows: list[RootView]) -> Iterator[str]:
     )
     shown = (["?" if each is None else f"{each:g}" for each in row] for row in figures)
     yield from table(columns, ([row.root, *each] for row, each in zip(rows, shown, strict=True)))
-    rates = {row.root: row.requests_per_second for row in rows if row.requests_per_second is not None}
-    if len(rates) == len(rows) and max(rates.values(), default=0.0) > 0:
-        yield f"The most loaded root takes {imbalance(rates):.2f} times the mean."
-
-
-def _proposed(found: Plan) -> Iterator[str]:
-    """Yield the moves as lines that a shell takes."""
-    for each in found.moves:
-        yield (
-            f"ha job move {each.job} --to {each.target}  "
-            f"# some {each.rate:.1f} of the {each.source_rate:.1f} requests a second at {each.source}"
-        )
-    if found.moves:
-        yield f"# Then that would be {found.after:.2f}, with {len(found.moves)} jobs moved (at most {SHARE:.0%})."
-    elif found.before > GOAL:
-        yield f"# No job moves: {found.why}."
+    rates = [row.requests_per_second for row in rows if row.requests_per_second is not None]
+    if len(rates) == len(rows) and max(rates, default=0.0) > 0:
+        yield f"The most loaded root takes {max(rates) * len(rates) / sum(rates):.2f} times the mean."

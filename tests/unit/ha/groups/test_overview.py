@@ -7,9 +7,10 @@ from typing import Self
 import pytest
 from click.testing import CliRunner
 
+from ha.cli import groups as cli
 from ha.cli.commands import app, exit_code
 from ha.groups import overview as module
-from ha.groups.overview import overview, places
+from ha.groups.overview import RootView, overview, places
 from ha.placement.load import Load
 from store.errors import NotSent
 from tests.unit.ha.clocks import At
@@ -91,6 +92,13 @@ def test_the_command_shows_them_and_says_what_is_not_known(roots: Roots) -> None
     )
     found = {each["root"]: each["jobs"] for each in json.loads(done.stdout)}
     assert found[roots.home("orders")] == ["orders"]
+
+
+def test_the_command_says_how_uneven_the_load_is(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
+    views = [RootView(root, [], rate) for root, rate in zip(roots.uris, (90.0, 0.0, 45.0), strict=True)]
+    monkeypatch.setattr(cli, "overview", lambda *_: views)
+    done = CliRunner().invoke(app, ["job", "roots", "--files", ",".join(roots.uris), "--zookeeper", ""])
+    assert "The most loaded root takes 2.00 times the mean." in done.stdout
 
 
 def test_one_root_is_no_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
