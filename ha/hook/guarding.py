@@ -12,6 +12,7 @@ import functools
 import json
 import re
 import sys
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -41,7 +42,10 @@ _QUERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 NAMELESS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Name that Spark gives to the checkpoint of a query without a name, new at each start."""
 
-_NOTED = ("format", "option", "options", "queryName", "partitionBy", "clusterBy", "trigger", "foreachBatch", "foreach")
+_NOTED = (
+    "format", "option", "options", "outputMode", "queryName", "partitionBy", "clusterBy", "trigger", "foreachBatch",
+    "foreach",
+)  # fmt: skip
 
 EXACT_FORMATS = frozenset({
     "avro", "console", "csv", "delta", "ha", "iceberg", "json", "memory", "noop", "orc", "parquet", "text", "xml",
@@ -146,9 +150,10 @@ def guarded(guard: Guard) -> Iterator[None]:
     """Guard the queries that start in the block."""
     import pyspark.sql.streaming.readwriter as module  # noqa: PLC0415  # a sidecar has none
 
-    from ha.hook import batch_functions  # noqa: PLC0415  # stands beside a copy of this file
+    from ha.hook import batch_functions, recovery  # noqa: PLC0415  # stand beside a copy of this file
 
     batch_functions.change(module)
+    recovery.change(module)
     guards = change(module).guards
     guards.append(guard)
     try:
@@ -235,7 +240,7 @@ class _Said:
 
     def __init__(self, noted: Any) -> None:
         self.options: dict[str, str] = {}
-        self.format, self.name, self.function = "", "", None
+        self.format, self.name, self.mode, self.function = "", "", "", None
         self.columns: list[str] = []
         self.others: set[str] = set()
         for method, given, named in noted:
@@ -246,12 +251,11 @@ class _Said:
                 self.options.update({key.lower(): str(each) for key, each in named.items() if each is not None})
             elif method == "queryName":
                 self.name = values[0]
-            elif method == "format":
-                self.format, self.function = values[0].lower(), None
-            elif method == "foreachBatch":
-                self.format, self.function = "", values[0]
-            elif method == "foreach":
-                self.format, self.function = method, None
+            elif method == "outputMode":
+                self.mode = str(values[0]).lower()
+            elif method in ("format", "foreachBatch", "foreach"):  # the last of them counts
+                self.format = {"format": str(values[0]).lower(), "foreach": method}.get(method, "")
+                self.function = values[0] if method == "foreachBatch" else None
             elif method == "partitionBy":
                 self.columns = list(values[0]) if values and isinstance(values[0], (list, tuple)) else values
             elif method == "trigger":
@@ -267,12 +271,15 @@ def _ask(writer: Any, guard: Guard, *, table: str) -> str:
     default = writer._spark.conf.get(LOCATION, None) or ""  # noqa: SLF001  # a Connect session has no such writer
     if not location and _path(default) != _path(guard.checkpoints):
         location = f"{default}/{name}" if default else "in a temporary directory"
-    why = unguarded(name, location, guard.checkpoints)
+    elsewhere = unguarded(name, location, guard.checkpoints)
+    why = elsewhere or writer.ha_lost(writer, said.format, said.mode)
     ours = said.format == "ha" or _publishes(said.function)
     called = _called(name)
     writer.ha_watched.told.discard(name)
-    if why and (ours or (name and not location)):
+    if (why and ours) or (elsewhere and name and not location):
         raise guard.refuse(f"{called} is not started: {why}")
+    if said.format == "memory" and why and not elsewhere:  # a checkpoint of its name would bar each further start
+        writer.option("checkpointLocation", f"{guard.checkpoints}/{uuid.uuid4()}")
     if ours:
         _check(said, called, guard, table=bool(table))
     if said.format == "ha" and said.columns and OPTION not in said.options:
@@ -336,6 +343,13 @@ def _doubt(writer: Any, said: _Said, table: str) -> tuple[str, bool]:
 
 def _path(uri: str) -> str:
     return urlsplit(uri)._replace(scheme="", netloc="").geturl().rstrip("/")
+
+
+def files(plan: Mapping[str, str]) -> dict[str, Mapping[str, str] | None]:
+    """Return the file of this module, with its plan, and those that are asked; see :mod:`ha.hook.entry`."""
+    from ha.hook import batch_functions, recovery  # noqa: PLC0415  # stand beside a copy of this file
+
+    return {batch_functions.__file__: None, recovery.__file__: None, __file__: plan}
 
 
 def changes(plan: Mapping[str, str]) -> Mapping[str, Callable[[Any], None]]:

@@ -178,6 +178,13 @@ ZOO: list[Program] = [
         note=COUNTED,
         refusal="is not started|has no name",
     ),
+    Program(
+        name="memory_sink",
+        group=SINKS,
+        expected=lines,
+        promised="told",
+        note="The table is filled anew, from the first row.",
+    ),
     Program(name="partition_option", group=SINKS, expected=by_user, parts=True),
     Program(name="own_checkpoint", group=SINKS, expected=lines, promised="refused", refusal=NOT_BELOW),
     Program(
@@ -281,6 +288,14 @@ ZOO: list[Program] = [
     Program(name="stop_in_finally", group=SESSIONS, expected=lines, command="python"),
     Program(name="stop_in_batch", group=SESSIONS, expected=lines, ends=True),
     Program(name="clean_source", group=SOURCES, expected=lines),
+    Program(
+        name="socket_source",
+        group=SOURCES,
+        expected=lines,
+        promised="refused",
+        refusal="keeps nothing",
+        note="What came while the driver was away is lost.",
+    ),
     Program(name="rate_source", group=SOURCES, expected=numbers, endless=True),
     Program(name="kafka_pattern", group=SOURCES, expected=lines, feed=partial(topics.feed, topics="ab")),
     Program(

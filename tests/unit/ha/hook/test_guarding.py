@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ha.hook import batch_functions, guarding
+from ha.hook import batch_functions, guarding, recovery
 from ha.hook.guarding import Guard, Refused, change, fault, unguarded
 
 HERE = "hdfs://names:8020/ha/orders/leader/spark"
@@ -70,6 +70,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     monkeypatch.setitem(sys.modules, guarding.WRITERS, module)
     assert change(module) is change(module)
     batch_functions.change(module)
+    recovery.change(module)
     monkeypatch.setattr(change(module), "guards", [guard])
     monkeypatch.setattr(change(module), "told", set())
     return said
@@ -146,7 +147,56 @@ def test_a_session_that_keeps_checkpoints_elsewhere_is_seen(told: list[tuple[str
     assert "its checkpoint file:///own/q is not in" in told[0][1]
 
 
+class Plan:
+    """What py4j shows of a frame: the leaves of its plan, by what Spark calls them."""
+
+    def __init__(self, *sources: str) -> None:
+        self.sources = sources
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda: self
+
+    def size(self) -> int:
+        return len(self.sources)
+
+    def apply(self, number: int) -> Any:
+        return SimpleNamespace(toString=lambda: self.sources[number])
+
+
+def reading(writer: Any, *sources: str) -> Any:
+    writer._df = SimpleNamespace(_jdf=Plan(*sources))
+    return writer
+
+
+def test_a_source_that_keeps_nothing_is_told(told: list[tuple[str, str]]) -> None:
+    for sources in (("FileSource[/in]", "rate"), ("FileSource[/in]", "socket")):
+        reading(Writer(), *sources).format("parquet").queryName("q").start("/out")
+    assert told == [("q", f"not guarded: {recovery.FORGETS}")]
+
+
+def test_what_spark_begins_anew_has_a_new_checkpoint_each_time(told: list[tuple[str, str]]) -> None:
+    places = set()
+    for _ in range(2):
+        writer: Any = Writer()
+        writer.format("memory").queryName("q").start(outputMode="append")
+        (place,) = [said[2] for said in writer.said if said[:2] == ("option", "checkpointLocation")]
+        folder, _, name = place.rpartition("/")
+        assert (folder, bool(guarding.NAMELESS.fullmatch(name))) == (HERE, True)
+        places.add(place)
+    assert len(places) == 2
+    assert told == [("q", f"not guarded: {recovery.BEGINS_ANEW}")] * 2
+
+
+def test_a_table_in_memory_with_the_whole_result_goes_on(told: list[tuple[str, str]]) -> None:
+    writer: Any = Writer()
+    writer.format("memory").queryName("q").start(outputMode="complete")
+    assert not [said for said in writer.said if said[0] == "option"]
+    assert not told
+
+
 REFUSED = [
+    (lambda: reading(ha(), "socket"), "'q' is not started: its source socket keeps nothing"),
+    (lambda: reading(Writer().queryName("q").foreachBatch(Output()), "socket"), "its source socket keeps nothing"),
     (lambda: Writer().format("ha").option("path", "/out"), "A query without a name is not started: it has no name"),
     (lambda: ha().option("CheckpointLocation", "/own"), "'q' is not started: its checkpoint /own is not in"),
     (lambda: ha().trigger(continuous="1 second"), "continuous has no batches to publish"),
@@ -307,7 +357,7 @@ def test_a_sink_that_nobody_knows_is_told(told: list[tuple[str, str]], made: Any
 
 @pytest.mark.parametrize("name", sorted(guarding.EXACT_FORMATS))
 def test_a_format_that_knows_a_batch_again_is_not_told(told: list[tuple[str, str]], name: str) -> None:
-    writer: Any = Writer().format(name)
+    writer: Any = Writer().format(name).outputMode("complete")
     writer.queryName("q").start()
     assert not told
 
@@ -383,7 +433,8 @@ def installed(tmp_path: Path, **more: Any) -> tuple[Any, Any]:
     module = SimpleNamespace(DataStreamWriter=type("Fresh", (), {**PLAIN, **more}))
     changed = guarding.changes(plan)
     changed[guarding.WRITERS](module)
-    batch_functions.changes(None)[guarding.WRITERS](module)
+    for asked in (batch_functions, recovery):
+        asked.changes(None)[guarding.WRITERS](module)
     return module, changed
 
 
