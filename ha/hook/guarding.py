@@ -150,10 +150,10 @@ def guarded(guard: Guard) -> Iterator[None]:
     """Guard the queries that start in the block."""
     import pyspark.sql.streaming.readwriter as module  # noqa: PLC0415  # a sidecar has none
 
-    from ha.hook import batch_functions, recovery  # noqa: PLC0415  # stand beside a copy of this file
+    from ha.hook import batch_functions, misses, recovery  # noqa: PLC0415  # stand beside a copy of this file
 
-    batch_functions.change(module)
-    recovery.change(module)
+    for asked in (batch_functions, misses, recovery):
+        asked.change(module)
     guards = change(module).guards
     guards.append(guard)
     try:
@@ -347,9 +347,9 @@ def _path(uri: str) -> str:
 
 def files(plan: Mapping[str, str]) -> dict[str, Mapping[str, str] | None]:
     """Return the file of this module, with its plan, and those that are asked; see :mod:`ha.hook.entry`."""
-    from ha.hook import batch_functions, recovery  # noqa: PLC0415  # stand beside a copy of this file
+    from ha.hook import batch_functions, misses, recovery  # noqa: PLC0415  # stand beside a copy of this file
 
-    return {batch_functions.__file__: None, recovery.__file__: None, __file__: plan}
+    return {f"{each.__file__}": None for each in (batch_functions, misses, recovery)} | {__file__: plan}
 
 
 def changes(plan: Mapping[str, str]) -> Mapping[str, Callable[[Any], None]]:

@@ -14,7 +14,6 @@ from ha.outputs.lines import NO_QUERY, Line
 from leader.errors import InvalidSettings
 from store.errors import NotFound
 
-QUERY_ID = "sql.streaming.queryId"  # Spark's property of the threads and tasks of a query: its id
 MOST = 64 << 20  # longest file of offsets
 
 ELSEWHERE = (

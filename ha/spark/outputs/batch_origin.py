@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ha.hook.guarding import EVERY, knows_batches, unguarded
+from ha.hook.misses import QUERY_ID
 from ha.leadership.fenced_rename import FencedRename
-from ha.outputs.batch import QUERY_ID, Batch, planned
+from ha.outputs.batch import Batch, planned
 from ha.outputs.lines import Line
 from ha.spark.session.private_names import running_queries
 from leader.errors import InvalidSettings

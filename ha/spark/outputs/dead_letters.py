@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ha.hook import misses
 from ha.outputs.layout import DEAD_LETTERS
 from ha.outputs.letter_budget import LetterBudget
 from ha.program.output_report import REPORTS
@@ -75,6 +76,10 @@ class DeadLetters:
             InvalidSettings: the output has a partition commit.
             TooManyDeadLetters: the batch has more than are tolerated. Nothing of it is published.
         """
+        with misses.noting(self._output.name, batch, batch_id):
+            return self._write(batch, batch_id)
+
+    def _write(self, batch: "DataFrame", batch_id: int) -> bool:
         batch.persist()
         try:
             found = batch.where(self._dead)

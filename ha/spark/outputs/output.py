@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ha.hook import misses
 from ha.leadership.dry_run_job import output_here
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
@@ -124,13 +125,14 @@ class Output(Publisher):
             OutputLost: files of the batch are gone.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
-        if dead is not None and (self._commit is not None or self._mergeable):
-            what = "is mergeable" if self._mergeable else "has a partition commit"
-            raise InvalidSettings(f"Output {self._name!r} {what}, so it can have no dead letters.")
-        if self._commit is not None:
-            self._session = batch.sparkSession
-            self._commit.check_zone(self._session.conf.get("spark.sql.session.timeZone") or "")
-        return self._once(batch, batch_id, lambda origin: self._publish(batch, origin, dead))
+        with misses.noting(self._name, batch, batch_id):
+            if dead is not None and (self._commit is not None or self._mergeable):
+                what = "is mergeable" if self._mergeable else "has a partition commit"
+                raise InvalidSettings(f"Output {self._name!r} {what}, so it can have no dead letters.")
+            if self._commit is not None:
+                self._session = batch.sparkSession
+                self._commit.check_zone(self._session.conf.get("spark.sql.session.timeZone") or "")
+            return self._once(batch, batch_id, lambda origin: self._publish(batch, origin, dead))
 
     def _check(self, origin: Batch) -> None:
         if self._commit is not None and origin.moment is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from ha.hook import misses
 from ha.leadership.dry_run_job import is_dry_run
 from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
@@ -80,11 +81,12 @@ class Publisher(ABC):
             OutputLost: the batch was decided, and cannot be published as things are; the message says why.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
-        rows = self._shaped(batch)
-        if is_dry_run():
-            self._evaluated(rows)
-            return True
-        return self._once(rows, batch_id, lambda origin: self._publish(rows, origin))
+        with misses.noting(self._name, batch, batch_id):
+            rows = self._shaped(batch)
+            if is_dry_run():
+                self._evaluated(rows)
+                return True
+            return self._once(rows, batch_id, lambda origin: self._publish(rows, origin))
 
     def _once(self, rows: "DataFrame", batch_id: int, publish: Callable[[Batch], bool]) -> bool:
         if self._leadership.settling.is_set():

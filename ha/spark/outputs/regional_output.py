@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
+from ha.hook import misses
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
@@ -165,6 +166,10 @@ class RegionalOutput:
             RegionBehind: a region has not come as far as ``max_region_lag`` allows.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
+        with misses.noting(region, batch, batch_id):
+            return self._once(region, batch, batch_id)
+
+    def _once(self, region: str, batch: "DataFrame", batch_id: int) -> bool:
         if self._settling.is_set():
             raise NotLeader(f"Batch {batch_id} of region {region!r} is not begun: the job is being stopped.")
         journal, origin = self._journals[region], self._origins.of(batch, batch_id)

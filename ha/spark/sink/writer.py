@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from ha.hook.misses import QUERY_ID
 from ha.outputs import layout
-from ha.outputs.batch import QUERY_ID, planned, query_id
+from ha.outputs.batch import planned, query_id
 from ha.outputs.columns import TYPED, Types
 from ha.outputs.journal import Journal, staged_below
 from ha.outputs.lines import Line

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 
 from ha.checkpoints import contents
 from ha.hook.guarding import EVERY
+from ha.hook.misses import QUERY_ID
 from ha.leadership.leadership import Leadership
-from ha.outputs.batch import QUERY_ID
 from ha.outputs.batch import Batch as Published
 from ha.outputs.lines import Line
 from ha.outputs.record import Record

@@ -17,9 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from ha.cli.commands import exit_code
 from ha.hook.guarding import Guard, guarded
 from ha.leadership.leadership import Leadership
+from ha.outputs.batch import Batch
+from ha.outputs.journal import Journal
 from ha.spark import Output, checkpoint_location
 from ha.spark.sink.data_source import register_format
 from ha.spark.stored.ledger import Ledger
+from store.errors import NotSent, StoreError
 from tests.limits import joined
 from tests.system.spark.helpers import leading
 
@@ -94,6 +97,43 @@ def program(spark: SparkSession, tmp_path: Path) -> Iterator[Program]:
         yield made
         for each in made.opened:
             each.close()
+
+
+class Swallowing:
+    """A function of foreachBatch that logs what its output raises, and goes on."""
+
+    def __init__(self, output: Output, tries: int = 1) -> None:
+        self.output, self.tries = output, tries
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        for _ in range(self.tries):
+            try:
+                self.output.write(batch, number)
+            except StoreError:
+                continue
+            return
+
+
+@pytest.mark.parametrize("tries", [1, 2])
+def test_a_function_that_goes_on_after_an_error_loses_nothing(
+    program: Program, tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish, failures = Journal.publish, [2]
+
+    def failing(journal: Journal, attempt: str, batch: Batch, *more: Any) -> bool:
+        if batch.number in failures:
+            failures.clear()
+            raise NotSent("The NameNode is away.")
+        return publish(journal, attempt, batch, *more)
+
+    monkeypatch.setattr(Journal, "publish", failing)
+    program.feed(4)
+    with guarded(Guard(f"{program.leadership.directory}/spark", lambda *_: None)):
+        error = program.run(Swallowing(program.output(), tries))
+        said = "Output 'output' did not take batch 2 (The NameNode is away.), and the function of foreachBatch went on"
+        assert (said in error) == (tries == 1), error
+        assert not program.run(Swallowing(program.output()))
+    assert program.found == [0, 1, 2, 3]
 
 
 @BOTH
