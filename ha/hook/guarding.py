@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import os
 import re
 import sys
 import uuid
@@ -21,12 +22,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 WRITERS, QUERIES = "pyspark.sql.streaming.readwriter", "pyspark.sql.streaming.query"
+REMOTE_WRITERS = "pyspark.sql.connect.streaming.readwriter"
 LOCATION = "spark.sql.streaming.checkpointLocation"
 """Setting of Spark: each query keeps its checkpoint below it, in a directory of the query's name."""
 
 UNGUARDED, REPEATED = "not guarded", "not exactly once"
 """How the sentence begins that is told of a query: no takeover goes on with it, or one does a batch of it again."""
 EXACT = "exactly once after all: it writes with an output of ha."
+
+SERVED = (
+    "it runs in a server of Spark Connect, which goes on with it when its driver has ended, beside that of the next "
+    "leader: use a classic session."
+)
 
 EVERY = "ha.every"  # property of the threads of a query whose batches all go to an output of this package: `true`
 FILE = ".unguarded"  # at the end of the name of the file for `note`, after that of the report of a run
@@ -381,7 +388,24 @@ def changes(plan: Mapping[str, str]) -> Mapping[str, Callable[[Any], None]]:
         watched.guards.insert(0, Guard(plan["checkpoints"], tell, refused))
         atexit.register(watched.look)
 
-    return {WRITERS: changed, QUERIES: _look_after_waits}
+    def served(module: Any) -> None:
+        for name in ("start", "toTable"):
+            setattr(module.DataStreamWriter, name, _telling(getattr(module.DataStreamWriter, name), tell))
+
+    return {WRITERS: changed, QUERIES: _look_after_waits, REMOTE_WRITERS: served}
+
+
+def _telling(start: Any, tell: Callable[[str, str], object]) -> Any:
+    """Return a start that tells of a query in a server of Spark Connect; one of this host ends with the driver."""
+
+    @functools.wraps(start)
+    def told(self: Any, *given: Any, **named: Any) -> Any:
+        query = start(self, *given, **named)
+        if "SPARK_LOCAL_REMOTE" not in os.environ:  # PySpark's, of a server that it has started
+            tell(query.name or "", f"{UNGUARDED}: {SERVED}")
+        return query
+
+    return told
 
 
 def _look(watched: Watched, end: Callable[..., object]) -> None:

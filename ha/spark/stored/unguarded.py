@@ -49,7 +49,8 @@ class Unguarded:
         self._before = odd if self._before is None else self._before
         for name in sorted(odd - self._before):
             self._before.add(name)
-            if not (NAMELESS.fullmatch(name) and "" in found):
+            told = any(each.startswith(guarding.UNGUARDED) for each in found.values())
+            if not (NAMELESS.fullmatch(name) and told):  # else it is the one's that was told before it started
                 why = f"{guarding.UNGUARDED}: its checkpoint is spark/{name}: set queryName."
                 self.tell("" if NAMELESS.fullmatch(name) else name, why)
                 found |= self.found

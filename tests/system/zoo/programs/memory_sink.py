@@ -8,7 +8,10 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.appName("memory_sink").getOrCreate()
 lines = spark.readStream.text(os.environ["IN"])
 query = lines.writeStream.format("memory").queryName("orders").start()
+written = 0
 while query.isActive:
     query.processAllAvailable()
-    spark.table("orders").write.mode("overwrite").text(os.environ["OUT"])
+    if (count := spark.table("orders").count()) > written:
+        spark.table("orders").limit(count).write.mode("overwrite").text(os.environ["OUT"])
+        written = count
     time.sleep(0.2)

@@ -482,3 +482,17 @@ def test_a_refusal_is_told_as_one_that_comes_again(tmp_path: Path, monkeypatch: 
     found = json.loads((tmp_path / "end").read_text())
     assert found["said"].startswith("A query without a name is not started")
     assert found["remedy"] == found["said"].rstrip(".")
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_query_in_a_server_elsewhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, local: bool) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_REMOTE", "1")
+    if not local:
+        monkeypatch.delenv("SPARK_LOCAL_REMOTE")
+    file = tmp_path / "file"
+    module = SimpleNamespace(DataStreamWriter=type("Fresh", (), PLAIN))
+    module.DataStreamWriter.start = lambda *_: SimpleNamespace(name="q")
+    changed = guarding.changes({"checkpoints": HERE, "file": str(file), "end": str(tmp_path / "end")})
+    changed[guarding.REMOTE_WRITERS](module)
+    module.DataStreamWriter().start("/out")
+    assert guarding.noted(file) == ({} if local else {"q": f"not guarded: {guarding.SERVED}"})

@@ -45,6 +45,14 @@ def test_what_a_program_without_ha_has_told_is_shown_until_its_next_run(leadersh
     assert shown(leadership) == (0, 0)
 
 
+def test_a_checkpoint_without_a_name_is_the_one_of_which_was_told(leadership: Leadership, tmp_path: Path) -> None:
+    unguarded = Unguarded(leadership.own, lambda: tmp_path / "told")
+    unguarded.look([])
+    note(tmp_path / "told", "orders", "not guarded: its rows are in its driver's memory")
+    unguarded.look([str(uuid.uuid4())])
+    assert (shown(leadership), set(noted(tmp_path / "told"))) == ((1, 0), {"orders"})
+
+
 def test_a_leader_forgets_what_the_one_before_has_shown(leadership: Leadership) -> None:
     leadership.own.make_folder("unguarded=7~1")
     Unguarded(leadership.own, lambda: None).look([])
