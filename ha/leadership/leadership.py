@@ -146,8 +146,8 @@ class Leadership:
         return self._own
 
     def open_files(self, uri: str, workers: int = 8) -> BoundedFiles:
-        """Open another root as the settings say; its calls are counted, too. For modules of this package."""
-        return self._stores.open(uri, workers=workers)
+        """Open one directory as the settings say; its calls are counted, too. For modules of this package."""
+        return self._stores.open_root(uri, workers=workers)
 
     def keep_failure(self, kind: str, message: str, *, query: str = "", trace: str = "") -> None:
         """Keep a failure among the job's exceptions, on a thread of its own. For modules of this package.

@@ -35,6 +35,10 @@ COUNTERS: Table[OutputReport] = {
         "Batches of a table that were done again with another number of rows than were published.",
         lambda each: each.differing,
     ),
+    "ha_output_gone_files": (
+        "Published files of an output that were gone when its leader looked at their batch.",
+        lambda each: each.gone,
+    ),
 }
 
 BY_OUTCOME: Table[OutputReport] = {

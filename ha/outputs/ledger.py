@@ -79,6 +79,19 @@ def lacking(lines: Lines, done: Collection[int], committed: int, oldest: int = 0
     return found[::-1]
 
 
+def touched(changed: Mapping[int, int]) -> list[int]:
+    """Return the batches whose folders were changed after a later one's: they are complete one after the other."""
+    # changed: of each batch, when its folder was changed last, by the clock of the store.
+    # It proves nothing: a copy of a job has all of them anew. But whoever changes a record shows here.
+    found: list[int] = []
+    earliest = None
+    for batch, at in sorted(changed.items(), reverse=True):
+        if earliest is not None and at > earliest:
+            found.append(batch)
+        earliest = at if earliest is None else min(earliest, at)
+    return found[::-1]
+
+
 def broken(output: str, after: Mapping[int, int], whole: Collection[int]) -> list[Gap]:
     """Return the batches that were decided and have left the journal, or were never decided by it."""
     # after: by id of each complete batch the id of the one before it, as its record says.

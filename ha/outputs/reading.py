@@ -41,6 +41,7 @@ class BatchCondition(StrEnum):
     GONE = "gone since"
     UNKNOWN = "unknown"
     GAP = "gap"
+    MIXED = "mixed"  # files that were not decided lie among its own
     UNSEEN = "unseen"  # by Spark's readers
     UNREAD = "unread"  # a reader of the whole output fails, or gets other rows than were published
 
@@ -73,6 +74,7 @@ class JournalBatch(msgspec.Struct, frozen=True):
     files: int = 0  # how many it has
     bytes: int = 0  # of all files
     missing: list[str] = []  # paths below the target of the files that are not there, each behind its partition
+    surplus: list[str] = []  # the same for files that readers see among its own, and that were not decided
     accepted: int = 0  # how many files an operator has given up
     rows: int | None = None  # how many it has; None if unknown, as from Spark's own writer
     after: int = NOBODY_KNOWS  # id of the batch that was decided before it; -1 for the first one, -2 if unknown
@@ -92,14 +94,15 @@ class ExistenceCheck:
         self._listed: dict[str, dict[str, int]] = {}
         self._known: dict[int, list[Merge]] = {}
 
-    def missing(self, batch: int, record: Record, *, complete: bool) -> Record:
-        """Return which of these files are neither in their places nor in a merged file."""
-        # A batch is `complete` if it was so before the first look.
-        missing = record.without(self._there(batch, record, again=not (complete and record.flat)))
+    def compare(self, batch: int, record: Record, *, complete: bool) -> tuple[Record, Record]:
+        """Return which of these files are neither in their places nor in a merged file, and which others are there."""
+        # A batch is `complete` if it was so before the first look. Batches of a flat output share their folders.
+        there = self._there(batch, record, again=not (complete and record.flat))
+        missing = record.without(there)
         for again in (False, True):
             if missing.files and record.flat:
                 missing = missing.without(self._merged(batch, missing, again=again))
-        return missing
+        return missing, Record({}) if record.flat else there.beside(record)
 
     def _there(self, batch: int, record: Record, *, again: bool) -> Record:
         listed = {each: self._list(record.folder(each, batch), again=again) for each in record.partitions}
@@ -145,6 +148,21 @@ def sizes(entries: Iterable[Entry]) -> dict[str, int]:
     return {entry.name: entry.size for entry in entries if not entry.is_directory}
 
 
+def output_of(home: str, names: list[str], unfinished: list[int], thousands: list[int]) -> JournalOutput:
+    """Return an output by the names in the folder of its journal, which is ``home`` in the leader directory."""
+    try:
+        target = read(TARGET, Target, names) or Target("")
+    except Unreadable:
+        target = Target("")
+    folder = home.removeprefix(f"{OUT}/")
+    return JournalOutput(
+        folder.rpartition("-")[0] or folder, home, target.path, unfinished, thousands,
+        sorted(each.removeprefix(layout.REGION) for each in names if each.startswith(layout.REGION)),
+        layout.mark(names), behind(names), target.flat, Lines(names).names,
+        max(layout.numbers(layout.REPLAYED, names), default=0), f"{target.kind} {target.place}".strip(), target.format,
+    )  # fmt: skip
+
+
 class JournalReader:
     """The outputs of one job; safe to use from several threads. Its methods raise StoreError if a store fails.
 
@@ -161,35 +179,8 @@ class JournalReader:
         for folder in self._names(OUT):
             home = f"{OUT}/{folder}"
             names = self._names(home)
-            try:
-                target = read(TARGET, Target, names)
-            except Unreadable:
-                target = None
             unfinished = layout.ids(self._names(f"{home}/{layout.READY}"))
-            thousands = layout.ids(self._names(f"{home}/{layout.DONE}"))
-            name = folder.rpartition("-")[0] or folder
-            target = target or Target("")
-            path, flat, place = target.path, target.flat, f"{target.kind} {target.place}".strip()
-            regions = sorted(each.removeprefix(layout.REGION) for each in names if each.startswith(layout.REGION))
-            marks = layout.mark(names), behind(names)
-            replayed = max(layout.numbers(layout.REPLAYED, names), default=0)
-            lines = Lines(names).names
-            found.append(
-                JournalOutput(
-                    name,
-                    home,
-                    path,
-                    unfinished,
-                    thousands,
-                    regions,
-                    *marks,
-                    flat,
-                    lines,
-                    replayed,
-                    place,
-                    target.format,
-                )
-            )
+            found.append(output_of(home, names, unfinished, layout.ids(self._names(f"{home}/{layout.DONE}"))))
         return found
 
     def ids(self, output: JournalOutput, batches: range) -> Iterator[list[int]]:
@@ -208,6 +199,10 @@ class JournalReader:
         """Look for every file of these batches; ``target`` is the directory in which they appear."""
         check = ExistenceCheck(target, lambda thousand: self.merges(output, thousand))
         yield from self._side_by_side(lambda batch: self._verify(output, batch, check), ids)
+
+    def look(self, output: JournalOutput, batch: int, target: BoundedFiles, *, most: int | None = None) -> JournalBatch:
+        """Look for the files of one complete batch, in at most so many of its partitions."""
+        return self._verify(output, batch, ExistenceCheck(target, lambda each: self.merges(output, each)), most)
 
     def _side_by_side(self, what: Callable[[int], T], ids: list[int]) -> Iterator[T]:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="ha-output") as threads:
@@ -232,18 +227,24 @@ class JournalReader:
         )  # fmt: skip
         return found, record, given_up or Record({})
 
-    def _verify(self, output: JournalOutput, batch: int, check: ExistenceCheck) -> JournalBatch:
+    def _verify(
+        self, output: JournalOutput, batch: int, check: ExistenceCheck, most: int | None = None
+    ) -> JournalBatch:
         found, record, given_up = self._read(output, batch)
         if found.condition == BatchCondition.UNKNOWN or output.place:
             return found
-        missing = record.without(given_up)
-        if found.condition == BatchCondition.UNFINISHED:
-            missing = missing.without(self._here(output, batch, record))
-        missing = check.missing(batch, missing, complete=batch not in output.unfinished)
+        here = self._here(output, batch, record) if found.condition == BatchCondition.UNFINISHED else Record({})
+        wanted = record.part(batch, most)
+        missing, surplus = check.compare(batch, wanted, complete=batch not in output.unfinished)
+        missing = missing.without(given_up).without(here)
         condition = found.condition
         if missing.files:
             condition = BatchCondition.LOST if found.condition == BatchCondition.UNFINISHED else BatchCondition.GONE
-        return msgspec.structs.replace(found, condition=condition, missing=missing.places(batch))
+        elif surplus.files and condition == BatchCondition.COMPLETE:
+            condition = BatchCondition.MIXED
+        return msgspec.structs.replace(
+            found, condition=condition, missing=missing.places(batch), surplus=surplus.places(batch)
+        )
 
     def _here(self, output: JournalOutput, batch: int, record: Record) -> Record:
         rows = f"{output.folder}/{layout.ready(batch)}/{layout.ROWS}"

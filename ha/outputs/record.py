@@ -57,6 +57,20 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
         }
         return Record({partition: files for partition, files in left.items() if files}, self.flat)
 
+    def beside(self, other: "Record") -> "Record":
+        """Return the files that readers see and the other does not have, or not as long."""
+        more = self.without(other).partitions
+        seen = {each: {name: files[name] for name in files if not layout.hidden(name)} for each, files in more.items()}
+        return Record({partition: files for partition, files in seen.items() if files}, self.flat)
+
+    def part(self, which: int, most: int | None) -> "Record":
+        """Return so many of its partitions, all for None; ``which`` of them is a number that changes."""
+        names = list(self.partitions)
+        if most is None or len(names) <= most:
+            return self
+        chosen = [names[(which + each) % len(names)] for each in range(most)]
+        return Record({each: self.partitions[each] for each in chosen}, self.flat)
+
     def source(self, partition: str) -> str:
         """Return what one rename takes to its place, below the rows: a partition, or the only file of a flat one."""
         return posixpath.join(partition, next(iter(self.partitions[partition]))) if self.flat else partition

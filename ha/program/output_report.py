@@ -64,6 +64,7 @@ class OutputReport(msgspec.Struct):
     replayed: int = 0  # batches that were done again, and whose rows were dropped because they were published before
     differing: int = 0  # those of them whose rows were other ones by their number
     lacking: int | None = None  # batches that Spark has committed and the output lacks; None if they were not compared
+    gone: int = 0  # files of batches that were looked at, and were gone by then though they had been published
     # entries of its fullest directory, as a share of what HDFS allows; None if they were not counted
     fullness: float | None = None
 
@@ -78,7 +79,7 @@ class OutputReport(msgspec.Struct):
         self.fullness = other.fullness if self.fullness is None else self.fullness
         if other.complete_up_to is not None:
             self.complete_up_to, self.apart, self.behind = other.complete_up_to, other.apart, other.behind
-        for field in ("lost", "committed", "late", "late_files", "dead_letters", "replayed", "differing"):
+        for field in ("lost", "committed", "late", "late_files", "dead_letters", "replayed", "differing", "gone"):
             setattr(self, field, getattr(self, field) + getattr(other, field))
 
 

@@ -21,7 +21,7 @@ from ha.config.stores import Stores
 from ha.hook.guarding import FILE
 from ha.leadership.leadership import Leadership, SidecarHolder, mirror_of_checkpoints
 from ha.spark.stored.commit_log import is_query, newest_commit
-from ha.spark.stored.ledger import LedgerWatch
+from ha.spark.stored.ledger_watch import LedgerWatch
 from ha.spark.stored.operator_names import OperatorNames
 from ha.spark.stored.unguarded import Unguarded
 from leader.contender.runtime import Runtime
