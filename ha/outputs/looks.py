@@ -1,8 +1,8 @@
 """Looks: which single batches of an output its leader looks at, one at a time, and what it found of each. Pure.
 
-One list of a thousand batches shows when each folder was changed last. Batches are complete one after the other, so a
-folder that was changed after a later one's goes first. When there is none, the turn goes from the newest batch down to
-the oldest, and begins again.
+The newest batch comes first at a takeover. One list of a thousand batches shows when each folder was changed last, and
+batches are complete one after the other: so a folder that was changed after a later one's comes next. When there is
+none, the turn goes from the newest batch down to the oldest, and begins again.
 """
 
 from collections.abc import Mapping
@@ -34,6 +34,9 @@ class Looks:
         # changed: of each complete batch, when its folder was changed last.
         self._found = {batch: gaps for batch, gaps in self._found.items() if batch in changed}
         self._seen = {batch: at for batch, at in self._seen.items() if batch in changed}
+        if self._last is None and changed:
+            self._last = max(changed)
+            return self._last, False  # no later one shows that it was changed
         for batch in touched(changed):
             if self._seen.get(batch) != changed[batch]:
                 return batch, True
@@ -42,8 +45,7 @@ class Looks:
             batch = next(iter(self._found))
             self._found[batch] = self._found.pop(batch)
             return batch, True
-        below = [each for each in changed if self._last is None or each < self._last] or list(changed)
-        self._last = max(below, default=None)
+        self._last = max([each for each in changed if each < (self._last or 0)] or changed, default=None)
         return None if self._last is None else (self._last, False)
 
     def saw(self, batch: int, changed: int, gaps: list[Gap]) -> None:

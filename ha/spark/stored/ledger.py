@@ -90,10 +90,10 @@ class Ledger:
         output, batch = row.output, row.batch
         if row.condition == BatchCondition.UNKNOWN:
             return [Gap(output, 1, f"what batch {batch} consists of is not known: its record was deleted or changed.")]
-        before, found = max((each for each in done if each < batch), default=None), list[Gap]()
-        if before is not None and not (lines.marks and before < row.after < batch):  # that one is told as lacking
-            chain = {before: NOBODY_KNOWS, batch: row.after}
-            found += ledger.broken(output, chain, {before // layout.BUCKET, max(0, row.after) // layout.BUCKET})
+        before, found = max((each for each in done if each < batch), default=-1), list[Gap]()
+        if not (lines.marks and before < row.after < batch):  # a batch in between is told as lacking
+            chain = {batch: row.after} if before < 0 else {before: NOBODY_KNOWS, batch: row.after}
+            found += ledger.broken(output, chain, {each // layout.BUCKET for each in done})
         if row.surplus and not row.missing:
             why = f"batch {batch} has files that were not decided, such as {row.surplus[0]}."
             found.append(Gap(output, 1, why))

@@ -24,11 +24,19 @@ class Tree:
         self.nodes: dict[str, bytes | None] = {"": None}
         self.full: set[str] = set()
         """Folders that take no more entries."""
+        self.clock = 0
+        self.changed: dict[str, int] = {}
+        """When an entry was made in a folder, or taken out of it, if ever."""
 
     def copy(self) -> "Tree":
         other = Tree()
         other.nodes, other.full = dict(self.nodes), self.full
+        other.clock, other.changed = self.clock, dict(self.changed)
         return other
+
+    def touch(self, path: str) -> None:
+        self.clock += 1
+        self.changed[path.rpartition("/")[0]] = self.clock
 
     def take(self, path: str) -> None:
         if path not in self.nodes and path.rpartition("/")[0] in self.full:
@@ -46,7 +54,7 @@ class Tree:
         start = len(path) + 1 if path else 0
         found = [each for each in self.below(path) if "/" not in each[start:]]
         return [
-            Entry(each[start:], content is None, len(content or b""), 0)
+            Entry(each[start:], content is None, len(content or b""), self.changed.get(each, 0))
             for each in found
             for content in [self.nodes[each]]
         ]
@@ -59,6 +67,9 @@ class Tree:
     def make_directory(self, path: str) -> None:
         self.parent(path)
         self.take(path)
+        if path not in self.nodes:
+            self.touch(path)
+            self.changed[path] = self.clock
         if self.nodes.setdefault(path) is not None:
             raise AlreadyExists(path)
 
@@ -77,6 +88,10 @@ class Tree:
             self.take(target)
         for each in [source, *self.below(source)]:
             self.nodes[target + each[len(source) :]] = self.nodes.pop(each)
+            if each in self.changed:
+                self.changed[target + each[len(source) :]] = self.changed.pop(each)
+        self.touch(source)
+        self.touch(target)
 
     def write(self, path: str, data: bytes) -> None:
         self.parent(path)
@@ -102,6 +117,8 @@ class Tree:
             raise NotEmpty(path)
         for each in [path, *below]:
             del self.nodes[each]
+            self.changed.pop(each, None)
+        self.touch(path)
 
 
 class FaultyStore:

@@ -7,10 +7,11 @@ import json
 import random
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any, Self, cast
 
 from pyspark.sql import DataFrame
 
@@ -20,6 +21,7 @@ from ha.outputs.ledger import Gap
 from ha.outputs.reading import BatchCondition, JournalReader
 from ha.spark import Output
 from ha.spark.stored.ledger import Ledger
+from ha.spark.stored.ledger_watch import PAUSE_S, LedgerWatch
 from leader.errors import OutputLost
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import LeaderDirectory
@@ -39,20 +41,64 @@ STEP_S = 1000
 
 
 class Directory:
-    def __init__(self, tree: Tree, home: str) -> None:
-        self.tree, self.home = tree, home
+    """The leader directory, as it is: no call fails."""
+
+    def __init__(self, store: FaultyStore, home: str) -> None:
+        self._store, self._home = store, home
 
     def list(self, folder: str = "") -> list[Entry]:
         with suppress(NotFound):
-            return self.tree.list(f"{self.home}/{folder}".rstrip("/"))
+            return self._store.tree.list(f"{self._home}/{folder}".rstrip("/"))
         return []
 
     def read(self, path: str, most: int = 0) -> bytes:
         del most
-        content = self.tree.nodes.get(f"{self.home}/{path}")
+        content = self._store.tree.nodes.get(f"{self._home}/{path}")
         if content is None:
             raise NotFound(path)
         return content
+
+
+class Target:
+    """The directory of the output, as it is: no call fails."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+
+    def call(self, _: str, operation: Callable[[Any], list[Entry]], __: float) -> list[Entry]:
+        return operation(self)
+
+    def list(self, path: str) -> list[Entry]:
+        return self._tree.list(f"{OUT}/{path}".rstrip("/"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Watched:
+    """What a leader of the job tells of its books; each look is due."""
+
+    def __init__(self, store: FaultyStore, home: str) -> None:
+        self.told: list[str] = []
+        self._at = 0.0
+        leadership = SimpleNamespace(
+            own=Directory(store, home), job="orders", directory=f"file://{ROOT}/{home}", keep_failure=self._keep,
+            open_files=lambda _: Target(store.tree),
+        )  # fmt: skip
+        self._watch = LedgerWatch(cast("Leadership", leadership), lambda: None, lambda: self._at)
+
+    def _keep(self, kind: str, message: str, *, query: str) -> None:
+        assert (kind, query) == ("OutputGap", QUERY)
+        self.told.append(message)
+
+    def committed(self, batch: int) -> list[str]:
+        """Have it look, and return all that it has told."""
+        self._watch.committed(QUERY, batch)
+        self._at += 10 * PAUSE_S
+        return self.told
 
 
 @dataclass(eq=False)
@@ -175,6 +221,7 @@ class Run:
         self.injected = 0
         self.lost: OutputLost | None = None
         self.home: Home
+        self.watched: Watched
         self.pauses: list[float] = []
         self.partitioned = self.choose.random() < 0.7
 
@@ -201,6 +248,7 @@ class Run:
                     self.reader.check_complete()
                     self._commit(batch)
                     self.reader.wrong += [f"a gap: {gap.why}" for gap in self.gaps()]
+                    self.reader.wrong += self.watched.committed(batch)
                     batch += 1
             except OutputLost as lost:
                 self.lost = lost
@@ -223,7 +271,7 @@ class Run:
         self.store.acknowledged = None
 
     def gaps(self) -> list[Gap]:
-        directory = Directory(self.store.tree, f"{JOB}/{self.home.name}")
+        directory = Directory(self.store, f"{JOB}/{self.home.name}")
         reader = JournalReader(lambda: cast("FencedDirectory", directory))
         books, found = Ledger(cast("FencedDirectory", directory)), []
         for output in reader.outputs():
@@ -249,7 +297,7 @@ class Run:
         else:
             store.tree.rename(f"{JOB}/{before.name}", f"{JOB}/{home.name}")
         store.acknowledged = None
-        self.home = home
+        self.home, self.watched = home, Watched(store, f"{JOB}/{home.name}")
         return home
 
     def _batch(self, batch: int) -> SimulatedBatch:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from store.errors import NotFound
-from tests.system.spark.books import GAPS, Books
+from tests.system.spark.books import GAPS, Books, is_for_leader
 from tests.system.spark.plain_reader import Run
 
 SEEDS = 120
@@ -19,10 +19,11 @@ def test_each_gap_is_found_and_nothing_else_is_told() -> None:
     for seed in range(SEEDS):
         books = Books(seed)
         assert not books.run.reader.wrong, seed
-        assert books.told() == [], seed
+        assert books.told() == books.told_by_leader() == [], seed
         gap = GAPS[seed % len(GAPS)]
         gap(books)
         assert books.told(), (seed, gap.__name__)
+        assert bool(books.told_by_leader()) == is_for_leader(gap, books), (seed, gap.__name__)
         made += 1
     assert made == SEEDS
 
