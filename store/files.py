@@ -14,7 +14,7 @@ class Entry(msgspec.Struct, frozen=True):
     name: str  # the last component of the path
     is_directory: bool  # whether it is a directory
     size: int  # length in bytes, 0 for a directory
-    modified_ms: int  # the store's own time stamp, in milliseconds since 1970; for display only
+    modified_ms: int  # the store's own time stamp, in milliseconds since 1970; it proves nothing
 
 
 class Files(Protocol):

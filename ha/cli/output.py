@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import Any
 
 import click
 import msgspec
@@ -11,8 +12,13 @@ import msgspec
 from ha.cli.context import Context, command, consent
 from ha.cli.options import printable, yes_option
 from ha.outputs.job_outputs import EVERY, ids_of, outputs_of
+from ha.outputs.ledger import Gap
 from ha.outputs.lines import FOLLOW, NO_QUERY, Lines
 from ha.outputs.reading import JournalBatch, JournalOutput, JournalReader
+from ha.spark.stored.ledger import Ledger
+from leader.errors import Fenced
+from leader.job.fenced_directory import LOOKS
+from leader.layout.names import OUT
 
 
 def _range(_: click.Context, __: click.Parameter, value: str | None) -> range | None:
@@ -39,18 +45,38 @@ batches_option = click.option(
 @click.argument("name", metavar="[OUTPUT]", required=False)
 @batches_option
 def list_outputs(context: Context, job: str, name: str | None, batches: range | None) -> None:
-    """Show the outputs of JOB and how far each has come; with --batches what each of these consists of."""
+    """Show the outputs of JOB, how far each has come and its gaps; with --batches what each of these consists of.
+
+    It compares the names of batches with the commits of their query; `ha output verify` looks into each batch.
+    """
     reader, outputs = outputs_of(context.stores, job, name)
     if batches is not None:
         rows = (row for each in outputs for ids in ids_of(reader, each, batches) for row in reader.listed(each, ids))
         print_batches(rows, context.as_json)
         return
-    found = [_summary(reader, each) for each in outputs]
+    found = [{**_summary(reader, each), "gaps": _gaps(context, job, each)} for each in outputs]
     context.show(found, chain.from_iterable(map(_progress, outputs, found)))
 
 
-def _progress(each: JournalOutput, found: Mapping[str, object]) -> Iterator[str]:
-    """Yield how far an output has come."""
+def of_ledger(context: Context, job: str, ask: Callable[[Ledger], list[Gap]]) -> list[Gap]:
+    """Return the gaps for which the ledger of a job is asked; again if another leader claims the job meanwhile."""
+    for claims_left in reversed(range(LOOKS)):
+        try:
+            return ask(Ledger(context.directory(job)))
+        except Fenced:
+            if not claims_left:
+                raise
+    return []
+
+
+def _gaps(context: Context, job: str, found: JournalOutput) -> list[str]:
+    home = found.folder.removeprefix(f"{OUT}/")
+    gaps = of_ledger(context, job, lambda books: books.of(home, Lines(books.names(found.folder))))
+    return [gap.why for gap in gaps]
+
+
+def _progress(each: JournalOutput, found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how far an output has come, and its gaps."""
     if each.regions:
         yield from _regions(each)
         return
@@ -58,6 +84,7 @@ def _progress(each: JournalOutput, found: Mapping[str, object]) -> Iterator[str]
     kept = "no batch is complete" if newest is None else f"complete up to batch {newest}, records from {oldest}"
     rest = "".join(f"; batch {batch} is not complete" for batch in each.unfinished)
     yield f"{each.name}  {printable(each.place or each.target) or '?'}  {kept}{of_query(each)}{rest}"
+    yield from (f"  gap: {printable(why)}" for why in found["gaps"])
 
 
 @command("begin-anew")
@@ -134,6 +161,8 @@ def print_batches(rows: Iterable[JournalBatch], as_json: bool) -> None:
             click.echo(f"{row.output}  batch {row.batch}  {row.condition}  {size}")
             for path in row.missing:
                 click.echo(f"  {printable(path)} is not there")
+            for path in row.surplus:
+                click.echo(f"  {printable(path)} was not decided")
         return
     before = "["
     for row in rows:

@@ -9,16 +9,13 @@ import click
 
 from ha.cli.context import Context, command, needs
 from ha.cli.options import printable
-from ha.cli.output import batches_option, of_query, print_batches
+from ha.cli.output import batches_option, of_ledger, of_query, print_batches
 from ha.cli.progress import progress
 from ha.cli.state import silent
 from ha.outputs.job_outputs import EVERY, ids_of, outputs_of
 from ha.outputs.layout import REGION
 from ha.outputs.ledger import Gap
 from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader, unseen
-from ha.spark.stored.ledger import Ledger
-from leader.errors import Fenced
-from leader.job.fenced_directory import LOOKS
 from leader.layout.names import OUT
 from store.bounded import BoundedFiles
 
@@ -36,9 +33,10 @@ from store.bounded import BoundedFiles
 def verify(context: Context, job: str, name: str | None, batches: range | None, *, reads: bool) -> None:
     """Look for every file that the outputs of JOB have decided, and for every batch that Spark has committed.
 
-    The job may be running. Exit with 1 if a file is missing, or has another length, if Spark's readers see none of
-    them, or if there is a gap: a batch that an output lacks, or has from another query; with --read also if Spark
-    cannot read an output as a whole, or gets another number of rows than its writers have counted.
+    The job may be running. Exit with 1 if a file is missing, or has another length, if readers see one among those of
+    a batch that was not decided, if Spark's readers see none of them, or if there is a gap: a batch that an output
+    lacks, or has from another query; with --read also if Spark cannot read an output as a whole, or gets another
+    number of rows than its writers have counted.
 
     A batch that is complete has had all of its files in their places: if they are not there, they are gone since, and
     perhaps their readers have taken them away.
@@ -57,7 +55,10 @@ def verify(context: Context, job: str, name: str | None, batches: range | None, 
             seen: list[JournalBatch] = []
             for row in _verified(context, job, reader, each, batches or EVERY):
                 counts[row.condition] += 1
-                bad += bool(row.missing) or row.condition in (BatchCondition.UNKNOWN, BatchCondition.UNSEEN)
+                bad += bool(row.missing or row.surplus) or row.condition in (
+                    BatchCondition.UNKNOWN,
+                    BatchCondition.UNSEEN,
+                )
                 seen += [row] if row.batch >= 0 else []
                 if context.as_json or row.condition != BatchCondition.COMPLETE or row.accepted:
                     yield row
@@ -120,14 +121,8 @@ def _unread(context: Context, job: str, reader: JournalReader, found: JournalOut
 def _gaps(context: Context, job: str, found: JournalOutput, rows: list[JournalBatch], *, whole: bool) -> list[Gap]:
     """Compare an output with the checkpoint of its query, and the records of its batches with each other."""
     after, plans = {row.batch: row.after for row in rows}, {row.batch: row.plan for row in rows}
-    for claims_left in reversed(range(LOOKS)):
-        try:
-            home = found.folder.removeprefix(f"{OUT}/")
-            return Ledger(context.directory(job)).whole(home, after, plans, found.thousands if whole else ())
-        except Fenced:
-            if not claims_left:
-                raise
-    return []
+    home, thousands = found.folder.removeprefix(f"{OUT}/"), found.thousands if whole else ()
+    return of_ledger(context, job, lambda books: books.whole(home, after, plans, thousands))
 
 
 @contextlib.contextmanager

@@ -93,7 +93,7 @@ def complete(settings: Settings, led: str) -> Iterator[CollectorRegistry]:
             outputs = OutputReports()
             outputs.path = path_beside(Path(folder, "1"))
             outputs.counted("orders", 10, 9, 1, 0)
-            outputs.set("orders", pending=3, lacking=1, fullness=0.9)
+            outputs.set("orders", pending=3, lacking=1, gone=1, fullness=0.9)
             outputs.set("orders", complete_up_to=3, apart=1, behind={"EXPIRED": 1})
             outputs.show()
             OutputMetrics(metrics.registry, led, reports)

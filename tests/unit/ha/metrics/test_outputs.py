@@ -70,11 +70,12 @@ def test_dead_letters_over_two_runs(driver: Driver) -> None:
     for count in (3, 4):
         reports = driver.run()
         reports.add("clean", dead_letters=count)
-        reports.add("clean", replayed=1, differing=1)
+        reports.add("clean", replayed=1, differing=1, gone=2)
         reports.show()
     assert driver.value("ha_output_dead_letters_total") == 7
     assert driver.value("ha_output_replayed_batches_total") == 2
     assert driver.value("ha_output_differing_batches_total") == 2
+    assert driver.value("ha_output_gone_files_total") == 4
 
 
 def test_gaps_are_counted_in_a_file_of_their_own(driver: Driver) -> None:
