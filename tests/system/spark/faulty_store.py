@@ -43,8 +43,10 @@ class Tree:
             raise NoSpace(path)
 
     def below(self, path: str) -> list[str]:
-        start = f"{path}/" if path else ""
-        return [each for each in self.nodes if each.startswith(start) and each not in ("", path)]
+        start = f"{path}/"
+        return (
+            [each for each in self.nodes if each.startswith(start)] if path else [each for each in self.nodes if each]
+        )
 
     def list(self, path: str) -> list[Entry]:
         if path not in self.nodes:
@@ -52,7 +54,7 @@ class Tree:
         if self.nodes[path] is not None:
             raise Invalid(path)
         start = len(path) + 1 if path else 0
-        found = [each for each in self.below(path) if "/" not in each[start:]]
+        found = [each for each in self.below(path) if each.find("/", start) < 0]
         return [
             Entry(each[start:], content is None, len(content or b""), self.changed.get(each, 0))
             for each in found
