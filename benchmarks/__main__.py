@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from rich.console import Console
@@ -19,10 +20,20 @@ from benchmarks.context import Context
 from benchmarks.figures import text
 from benchmarks.machine import this_machine
 from benchmarks.result import Result
+from benchmarks.versions import commit_of
 from ha.drill.environment import DrillError
 from ha.drill.runner import alone
 
 DOCUMENTS = Path("docs", "benchmarks")
+
+
+class Options(NamedTuple):
+    """What is the same for all benchmarks of a run; see :class:`benchmarks.context.Context`."""
+
+    quick: bool
+    rounds: int | None
+    against: str
+
 
 console = Console(stderr=True, highlight=False)
 
@@ -40,16 +51,28 @@ console = Console(stderr=True, highlight=False)
     show_default=True,
     help="Write the report to this directory; other benchmarks in it stay.",
 )
+@click.option("--against", metavar="COMMIT", help="Measure the packages of this commit, too, in the same rounds.")
 @click.option("--docs", is_flag=True, help=f"Also copy the tables and pictures to {DOCUMENTS}.")
-def main(names: tuple[str, ...], listing: bool, quick: bool, rounds: int | None, report: Path, docs: bool) -> None:
+def main(
+    names: tuple[str, ...],
+    listing: bool,
+    quick: bool,
+    rounds: int | None,
+    report: Path,
+    against: str | None,
+    docs: bool,
+) -> None:
     """Run the benchmarks with these NAMEs, or all of them.
 
     Exit code 0: all ran, whether or not they met their targets; 1: one of them failed; 2: wrong usage.
     """
     try:
         found = find(names)
+        commit = commit_of(against) if against else ""
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    if commit and (alone_here := [each.name for each in found if not each.compares]):
+        raise click.UsageError(f"{', '.join(alone_here)}: no other commit is measured there. Leave --against out.")
     if listing:
         for each in found:
             click.echo(f"{each.name:<20}{each.title}")
@@ -57,7 +80,7 @@ def main(names: tuple[str, ...], listing: bool, quick: bool, rounds: int | None,
     logging.getLogger("ha").setLevel(logging.ERROR)  # log messages of leaders
     try:
         with alone(report / "work"):
-            failed = _run(found, quick, rounds, report)
+            failed = _run(found, Options(quick, rounds, commit), report)
     except DrillError as error:
         raise click.ClickException(str(error)) from error
     if len(failed) < len(found):
@@ -69,11 +92,11 @@ def main(names: tuple[str, ...], listing: bool, quick: bool, rounds: int | None,
         sys.exit(1)
 
 
-def _run(found: Sequence[Benchmark], quick: bool, rounds: int | None, report: Path) -> list[str]:
+def _run(found: Sequence[Benchmark], options: Options, report: Path) -> list[str]:
     """Run benchmarks, report each, and return the names of those that failed."""
     failed = []
     for each in found:
-        entry = _entry(each, quick, rounds, report)
+        entry = _entry(each, options, report)
         if entry is None:
             failed.append(each.name)
             continue
@@ -82,7 +105,7 @@ def _run(found: Sequence[Benchmark], quick: bool, rounds: int | None, report: Pa
     return failed
 
 
-def _entry(benchmark: Benchmark, quick: bool, rounds: int | None, report: Path) -> reports.Entry | None:
+def _entry(benchmark: Benchmark, options: Options, report: Path) -> reports.Entry | None:
     """Run one benchmark; print its error and return None if it failed."""
     folder = (report / "work" / benchmark.name).absolute()  # programs run in folders of their own
     shutil.rmtree(folder, ignore_errors=True)
@@ -92,7 +115,7 @@ def _entry(benchmark: Benchmark, quick: bool, rounds: int | None, report: Path) 
     console.print(f"[bold]{benchmark.name}[/]: {escape(benchmark.title)}")
     try:
         with _saying() as say:
-            result = benchmark.run(Context(quick, rounds, say, folder))
+            result = benchmark.run(Context(options.quick, options.rounds, say, folder, options.against))
     except Exception:  # noqa: BLE001  # the others are still worth running
         console.print_exception()
         return None

@@ -37,6 +37,7 @@ class Benchmark:
     name: str  # one word, from its module: ``spark_workers`` is in ``benchmarks.spark.workers``
     title: str  # what it measures, in a few words
     run: Callable[[Context], Result]  # measures it
+    compares: bool = False  # whether it can measure another commit beside this one
 
 
 def names() -> list[str]:
@@ -58,4 +59,4 @@ def _name(module: str) -> str:
 
 def _load(name: str) -> Benchmark:
     module = import_module(name)
-    return Benchmark(_name(name), module.TITLE, module.run)
+    return Benchmark(_name(name), module.TITLE, module.run, getattr(module, "COMPARES", False))

@@ -21,6 +21,7 @@ class Context:
     rounds: int | None  # number of repetitions; None for the benchmark's own default
     say: Callable[[str], None]  # reports progress; takes one sentence
     folder: Path  # for files of this run; absolute; it exists, and belongs to this benchmark alone
+    against: str = ""  # short id of a commit that is measured beside this one, in the same rounds; empty for none
 
     def repeats(self, usual: int = USUAL_ROUNDS, quick: int = QUICK_ROUNDS) -> int:
         """Return the number of repetitions: the option, else ``usual``, or ``quick`` in a quick run."""
