@@ -1,10 +1,12 @@
 """``ha output list`` and ``begin-anew``: how far the outputs of a job have come, and whose batches they take."""
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import msgspec
@@ -14,11 +16,12 @@ from ha.cli.options import printable, yes_option
 from ha.outputs.job_outputs import EVERY, ids_of, outputs_of
 from ha.outputs.ledger import Gap
 from ha.outputs.lines import FOLLOW, NO_QUERY, Lines
-from ha.outputs.reading import JournalBatch, JournalOutput, JournalReader
+from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader
 from ha.spark.stored.ledger import Ledger
 from leader.errors import Fenced
 from leader.job.fenced_directory import LOOKS
 from leader.layout.names import OUT
+from store.bounded import BoundedFiles
 
 
 def _range(_: click.Context, __: click.Parameter, value: str | None) -> range | None:
@@ -47,14 +50,18 @@ batches_option = click.option(
 def list_outputs(context: Context, job: str, name: str | None, batches: range | None) -> None:
     """Show the outputs of JOB, how far each has come and its gaps; with --batches what each of these consists of.
 
-    It compares the names of batches with the commits of their query; `ha output verify` looks into each batch.
+    It compares the names of batches with the commits of their query, and says of a batch that is not complete if files
+    of it are lost; `ha output verify` looks into each batch.
     """
     reader, outputs = outputs_of(context.stores, job, name)
     if batches is not None:
         rows = (row for each in outputs for ids in ids_of(reader, each, batches) for row in reader.listed(each, ids))
         print_batches(rows, context.as_json)
         return
-    found = [{**_summary(reader, each), "gaps": _gaps(context, job, each)} for each in outputs]
+    found = [
+        {**_summary(reader, each), "lost": _lost(context, job, reader, each), "gaps": _gaps(context, job, each)}
+        for each in outputs
+    ]
     context.show(found, chain.from_iterable(map(_progress, outputs, found)))
 
 
@@ -75,6 +82,15 @@ def _gaps(context: Context, job: str, found: JournalOutput) -> list[str]:
     return [gap.why for gap in gaps]
 
 
+def _lost(context: Context, job: str, reader: JournalReader, found: JournalOutput) -> list[int]:
+    """Return the batches that cannot become complete."""
+    if not found.unfinished:
+        return []
+    with target_of(context, job, found) as target:
+        rows = reader.verified(found, found.unfinished, target)
+        return [row.batch for row in rows if row.condition in (BatchCondition.LOST, BatchCondition.UNKNOWN)]
+
+
 def _progress(each: JournalOutput, found: Mapping[str, Any]) -> Iterator[str]:
     """Yield how far an output has come, and its gaps."""
     if each.regions:
@@ -82,7 +98,8 @@ def _progress(each: JournalOutput, found: Mapping[str, Any]) -> Iterator[str]:
         return
     oldest, newest = found["oldest"], found["newest"]
     kept = "no batch is complete" if newest is None else f"complete up to batch {newest}, records from {oldest}"
-    rest = "".join(f"; batch {batch} is not complete" for batch in each.unfinished)
+    lost = {batch: ", and cannot be: `ha output verify` names its lost files" for batch in found["lost"]}
+    rest = "".join(f"; batch {batch} is not complete{lost.get(batch, '')}" for batch in each.unfinished)
     yield f"{each.name}  {printable(each.place or each.target) or '?'}  {kept}{of_query(each)}{rest}"
     yield from (f"  gap: {printable(why)}" for why in found["gaps"])
 
@@ -169,3 +186,15 @@ def print_batches(rows: Iterable[JournalBatch], as_json: bool) -> None:
         click.echo(f"{before}{json.dumps(msgspec.to_builtins(row))}", nl=False)
         before = ",\n"
     click.echo("]" if before != "[" else "[]")
+
+
+@contextlib.contextmanager
+def target_of(context: Context, job: str, found: JournalOutput) -> Iterator[BoundedFiles]:
+    """Open the directory in which an output's batches appear; it is in the file system of the job."""
+    opened = context.stores
+    parts = urlsplit(opened.files.at(job))
+    if not found.target or found.place:
+        yield opened.files  # nothing is looked for
+        return
+    with opened.open_root(f"{parts.scheme}://{parts.netloc}{found.target}") as target:
+        yield target

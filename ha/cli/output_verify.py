@@ -1,6 +1,5 @@
 """``ha output verify``: looks whether what the outputs of a job have decided is there, and whether readers get it."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -9,7 +8,7 @@ import click
 
 from ha.cli.context import Context, command, needs
 from ha.cli.options import printable
-from ha.cli.output import batches_option, of_ledger, of_query, print_batches
+from ha.cli.output import batches_option, of_ledger, of_query, print_batches, target_of
 from ha.cli.progress import progress
 from ha.cli.state import silent
 from ha.outputs.job_outputs import EVERY, ids_of, outputs_of
@@ -17,7 +16,6 @@ from ha.outputs.layout import REGION
 from ha.outputs.ledger import Gap
 from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader, unseen
 from leader.layout.names import OUT
-from store.bounded import BoundedFiles
 
 
 @command()
@@ -83,7 +81,7 @@ def _verified(
     context: Context, job: str, reader: JournalReader, found: JournalOutput, batches: range
 ) -> Iterator[JournalBatch]:
     total = sum(len(ids) for ids in ids_of(reader, found, batches))
-    with _target(context, job, found) as target, progress(False, found.name, of_bytes=False) as told:
+    with target_of(context, job, found) as target, progress(False, found.name, of_bytes=False) as told:
         if found.target and not found.place and (why := unseen(target)):
             yield JournalBatch(found.name, -1, BatchCondition.UNSEEN, why=why)
         for ids in ids_of(reader, found, batches):
@@ -123,15 +121,3 @@ def _gaps(context: Context, job: str, found: JournalOutput, rows: list[JournalBa
     after, plans = {row.batch: row.after for row in rows}, {row.batch: row.plan for row in rows}
     home, thousands = found.folder.removeprefix(f"{OUT}/"), found.thousands if whole else ()
     return of_ledger(context, job, lambda books: books.whole(home, after, plans, thousands))
-
-
-@contextlib.contextmanager
-def _target(context: Context, job: str, found: JournalOutput) -> Iterator[BoundedFiles]:
-    """Open the directory in which an output's batches appear; it is in the file system of the job."""
-    opened = context.stores
-    parts = urlsplit(opened.files.at(job))
-    if not found.target or found.place:
-        yield opened.files  # nothing is looked for
-        return
-    with opened.open_root(f"{parts.scheme}://{parts.netloc}{found.target}") as target:
-        yield target

@@ -151,7 +151,7 @@ def test_an_unfinished_batch_is_finished(job: Job) -> None:
     job.crash(1, 2)
     code, text = job.ha("verify", "orders")
     assert (code, "clean  batch 1  unfinished" in text) == (0, True)
-    assert "batch 1 is not complete" in job.ha("list", "orders")[1]
+    assert job.ha("list", "orders")[1].endswith("; batch 1 is not complete\n"), "and it can be"
     code, text = job.ha("repair", "orders")
     assert (code, "clean: batch 1 is complete: 3 files: 2 moved, 1 in place before" in text) == (0, True), text
     assert job.ha("verify", "orders")[1].startswith("clean: 2 complete")
@@ -163,6 +163,10 @@ def test_what_is_lost_is_named_and_nothing_is_moved(job: Job) -> None:
     assert code == 1
     assert "clean  batch 1  lost" in text
     assert "  day=2/batch=1/part-0 is not there" in text
+    assert job.ha("list", "orders")[1].endswith(
+        "; batch 1 is not complete, and cannot be: `ha output verify` names its lost files\n"
+    )
+    assert job.rows("list", "orders")[0]["lost"] == [1]
     before = found(job.tmp_path)
     code, text = job.ha("repair", "orders")
     assert (code, "clean: batch 1 is lost: Batch 1 of output 'clean' is not complete" in text) == (1, True), text
@@ -181,6 +185,7 @@ def test_a_loss_is_accepted_and_stays_visible(job: Job) -> None:
 def test_a_batch_without_its_record_can_be_given_up(job: Job) -> None:
     next(job.crash(1, 2).glob("files=*")).rmdir()
     assert "clean  batch 1  unknown" in job.ha("verify", "orders")[1]
+    assert "batch 1 is not complete, and cannot be" in job.ha("list", "orders")[1]
     assert job.ha("repair", "orders")[0] == 1
     assert job.ha("repair", "orders", "--accept-loss", "--yes")[0] == 0
     assert len(found(job.tmp_path)) == 3

@@ -312,3 +312,5 @@ def test_the_ledger_finds_a_batch_that_is_gone(program: Program, sink: str, caps
     assert "output  gap  batch 2 is gone from its journal: batch 3 was decided right after 2." in said
     (gap,) = Ledger(program.leadership.own).gaps()
     assert gap.batches == 1
+    assert program.say("output", "list", "orders") == 0
+    assert f"  gap: {gap.why}\n" in capsys.readouterr().out
