@@ -42,7 +42,7 @@ def operations(process: StatusSource) -> list[Operation]:
 
     def role(wanted: Literal["leader", "standby"], request: Request) -> ProbeRole:
         status = _chosen(process.statuses(), request.query_params.get("job", ""))
-        if status["not_eligible"]:
+        if status["not_eligible"] and not status["is_leader"]:
             raise HTTPException(503, status["not_eligible"])
         found: Literal["leader", "standby"] = "leader" if status["is_leader"] else "standby"
         if found != wanted:

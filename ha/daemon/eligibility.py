@@ -3,14 +3,14 @@
 A standby that may not write in a job's directory stands by for ever and takes nothing over. The check renames the
 leader directory and the lease to their own names: whatever the store answers, nothing has changed.
 What bars every takeover, as a snapshot of the leader directory does, may come later. So it is looked for all the time,
-but rarely, also by the leader, so the problem is logged before it hits.
+but rarely, also by the leader, so the problem is logged before it hits. So is an installation that was replaced.
 """
 
 import logging
 import threading
 from collections.abc import Callable
 
-from ha.hosts.installation import gone
+from ha.hosts.installation import replaced
 from leader.contender.runtime import Runtime
 from leader.layout.tree import check_writable
 from leader.timing import Timing
@@ -36,11 +36,15 @@ class Eligibility:
         self._lock = threading.Lock()
         self._obstacles: dict[str, str] = {}
         self._refused: dict[str, str] = {}
+        self._told = False  # whether it is known that the installation was replaced
 
     def obstacle(self, job: str) -> str | None:
         """Return why this process cannot lead the job, as one sentence; None if nothing is known against it."""
         with self._lock:
-            return self._refused.get(job) or self._obstacles.get(job) or gone() or None
+            if (lack := replaced()) and not self._told:
+                _log.warning("%s: %s", job, lack)
+            self._told = bool(lack)
+            return self._refused.get(job) or self._obstacles.get(job) or lack or None
 
     def refuse(self, job: str, sentence: str) -> None:
         """Note an obstacle that lasts as long as this process."""

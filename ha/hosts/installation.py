@@ -13,3 +13,25 @@ def gone() -> str:
     if missing is None:
         return ""
     return f"{missing} is gone: this installation was replaced while its processes ran. Start the sidecar anew."
+
+
+def installed() -> set[str]:
+    """Return the versions that are installed where these files are; none if they are sources, or are being replaced."""
+    return {each.stem.removeprefix("hybrid_ha-") for each in HOME.glob("hybrid_ha-*.dist-info")}
+
+
+LOADED = installed()
+"""What this process runs."""
+
+
+def replaced() -> str:
+    """Return a sentence if files are gone, or another version is installed than this process runs; empty if not."""
+    present = installed()
+    if lack := gone():
+        return lack
+    if not present or not LOADED or present & LOADED:
+        return ""
+    return (
+        f"This process runs version {min(LOADED)} of hybrid-ha, and {max(present)} is installed in {HOME} now, which "
+        "its next command would be started with: start this process anew."
+    )

@@ -36,6 +36,13 @@ def test_a_standby_that_cannot_take_over_is_neither(served: Served) -> None:
     assert served.get("/livez")[0] == 200
 
 
+def test_a_leader_that_could_not_take_over_again_leads(served: Served) -> None:
+    """Its installation was replaced, or HDFS refuses it renames: whoever goes by /leader still finds it."""
+    served.contends["orders"] = status("orders", leads=True, epoch=7, not_eligible="It may not write.")
+    assert served.get("/leader")[0] == 200
+    assert [served.get(path)[0] for path in ("/standby", "/readyz")] == [503, 503]
+
+
 def test_a_process_of_several_jobs_is_asked_about_one(served: Served) -> None:
     served.contends["orders"] = status("orders", leads=True, epoch=7)
     served.contends["sums"] = status("sums", leads=False)

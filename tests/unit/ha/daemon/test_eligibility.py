@@ -122,3 +122,13 @@ def test_a_refusal_lasts_although_the_process_may_write(files: BoundedFiles) -> 
     eligibility.check("orders")
     wait_until(lambda: later.waiting)
     assert eligibility.obstacle("orders") == "Another process has this name."
+
+
+def test_an_installation_that_was_replaced_is_said_once(
+    files: BoundedFiles, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    eligibility = Eligibility(Later(), files, Timing())  # type: ignore[arg-type]
+    assert eligibility.obstacle("orders") is None
+    monkeypatch.setattr("ha.daemon.eligibility.replaced", lambda: "Start it anew.")
+    assert [eligibility.obstacle("orders") for _ in range(3)] == ["Start it anew."] * 3
+    assert caplog.messages == ["orders: Start it anew."]

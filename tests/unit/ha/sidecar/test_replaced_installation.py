@@ -22,7 +22,24 @@ def copy(tmp_path: Path) -> Path:
     for name in ("ha", "leader", "store"):
         source = Path(ha.__file__).parents[1] / name
         shutil.copytree(source, tmp_path / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "copy/hybrid_ha-1.0.dist-info").mkdir()
     return tmp_path / "copy"
+
+
+def test_a_sidecar_below_which_another_version_is_installed_says_so_once(
+    workplace: Workplace, notes: Notes, copy: Path
+) -> None:
+    """R63 of the reports, its other half: all files are there, and are not those that the process runs."""
+    leader = run(workplace, "a", STAYS, PYTHONPATH=str(copy))
+    notes.until(1, leader)
+    (job,) = shown(workplace, leader)[0]["jobs"]
+    assert job["not_eligible"] is None
+    (copy / "hybrid_ha-1.0.dist-info").rename(copy / "hybrid_ha-1.1.dist-info")
+    for _ in range(2):
+        (job,) = shown(workplace, leader)[0]["jobs"]
+        assert "runs version 1.0 of hybrid-ha, and 1.1 is installed" in job["not_eligible"]
+    assert job["is_leader"], "it goes on"
+    assert leader.said.count("and 1.1 is installed") == 1
 
 
 def test_a_standby_whose_files_are_gone_says_so_and_passes_the_job_on(
