@@ -2,6 +2,7 @@
 
     runs=<what>
     would=<contender>~<what>        <what> is <digest>~<escaped program>~<escaped file system>
+    would=<contender>~<what>~<escaped name of that file system in the job's checkpoints>
 
 Two sidecars of one job with two commands, or with two file systems for paths that name none, look like a job and its
 standby until one takes over from the other. The command itself is not written: it may hold passwords.
@@ -20,7 +21,7 @@ from store.files import MAX_COMPONENT_BYTES
 _DIGITS = 12
 _WHAT = rf"([0-9a-f]{{{_DIGITS}}})~([A-Za-z0-9._-]*)~([A-Za-z0-9._-]*)"
 _RUNS = re.compile(RUNS + _WHAT)
-_WOULD = re.compile(rf"{WOULD}([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})~{_WHAT}")
+_WOULD = re.compile(rf"{WOULD}([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})~{_WHAT}(?:~([A-Za-z0-9._-]+))?")
 _PROGRAM = re.compile(r"\.(py|jar|R)$")
 
 
@@ -31,11 +32,13 @@ class Running(msgspec.Struct, frozen=True):
         digest: of the command's words.
         program: its name, for people; empty if it is too long.
         files: where paths are that name no file system (``fs.defaultFS``); empty if that is not known.
+        sources: what the file sources in the job's checkpoints call that place, if it is another name of it.
     """
 
     digest: str
     program: str
     files: str
+    sources: str = ""
 
     @classmethod
     def of(cls, command: Sequence[str], files: str, own: Sequence[str] = ()) -> "Running":
@@ -58,11 +61,14 @@ class Running(msgspec.Struct, frozen=True):
         """Return the name that says that the leader runs it, or what a contender would run."""
         fixed = f"{WOULD}{contender}~{self.digest}" if contender else f"{RUNS}{self.digest}"
         name = f"{fixed}~{escape(self.program)}~{escape(self.files)}"
+        if contender and self.sources:
+            name = f"{name}~{escape(self.sources)}"
         return name if len(name) <= MAX_COMPONENT_BYTES else f"{fixed}~~"
 
     def differs(self, other: "Running") -> bool:
         """Whether a takeover by the other one would change what the job does, or where."""
-        return self.digest != other.digest or bool(self.files and other.files and self.files != other.files)
+        elsewhere = self.files and other.files and self.files != other.files
+        return self.digest != other.digest or bool(elsewhere or other.sources)
 
 
 def runs(names: Iterable[str]) -> Running | None:
@@ -87,14 +93,20 @@ def contradiction(contender: str, would: Running, leads: Running) -> str:
             f"{contender} would run another command than the leader: {theirs}, where {ours or 'another one'} runs now. "
             "If it takes over, that changes what the job does"
         )
+    if would.files == leads.files:
+        return (
+            f"{contender} looks for paths that name no file system on {would.files}, and the checkpoints have read "
+            f"their files from {would.sources}, the same NameNode: Spark goes on there only if the program names it so "
+            f"itself. Set fs.defaultFS to {would.sources} there"
+        )
     return (
         f"{contender} looks for paths that name no file system on {would.files}, the leader on {leads.files}: Spark "
         "does not go on from a checkpoint whose sources it finds elsewhere. Set fs.defaultFS to the same there"
     )
 
 
-def _read(digest: str, program: str, files: str) -> Running | None:
+def _read(digest: str, program: str, files: str, sources: str | None = None) -> Running | None:
     try:
-        return Running(digest, unescape(program), unescape(files))
+        return Running(digest, unescape(program), unescape(files), unescape(sources or ""))
     except InvalidName:
         return None

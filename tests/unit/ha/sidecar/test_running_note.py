@@ -1,5 +1,6 @@
 """Two sidecars under one job's name: the second says at its start that it would run something else; so do the tools."""
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,18 @@ def test_a_second_command_under_one_name_is_told(workplace: Workplace, notes: No
 def opened(tmp_path: Path) -> Iterator[BoundedFiles]:
     with BoundedFiles(lambda: LocalFiles(tmp_path, durable=False), uri=tmp_path.as_uri()) as made:
         yield made
+
+
+class Reads(LocalFiles):
+    """Remembers which files are read."""
+
+    def __init__(self, root: Path, *, durable: bool) -> None:
+        super().__init__(root, durable=durable)
+        self.read_files: list[str] = []
+
+    def read(self, path: str, limit: int) -> bytes:
+        self.read_files.append(path)
+        return super().read(path, limit)
 
 
 def led_by_a(tmp_path: Path, opened: BoundedFiles) -> FencedDirectory:
@@ -85,3 +98,48 @@ def test_where_paths_are_that_name_no_file_system(
     there = Running(ONE.digest, "one.py", "hdfs://localhost:9000")
     RunningNote("orders", "b", there).stand_by(LocalFiles(tmp_path, durable=False))
     assert "file system on hdfs://localhost:9000, the leader on hdfs://127.0.0.1:9000: Spark does not" in caplog.text
+
+
+def has_read(tmp_path: Path, directory: FencedDirectory, query: str, uri: str, entry: str = "0") -> Path:
+    log = tmp_path / "orders" / directory.leader.name / "spark" / query / "sources/0" / entry
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("v1\n" + json.dumps({"path": f"{uri}/in/a.txt", "timestamp": 1, "batchId": 0}))
+    return log
+
+
+def test_where_the_checkpoints_have_read_their_files(
+    tmp_path: Path, opened: BoundedFiles, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R62 of the reports, where all sites say the same, and the leader's program has named the NameNode otherwise."""
+    directory = led_by_a(tmp_path, opened)
+    site = Running(ONE.digest, "one.py", "hdfs://localhost:9000")
+    RunningNote("orders", "a", site).lead(directory)
+    log = has_read(tmp_path, directory, "words", "hdfs://127.0.0.1:9000", "9.compact")
+    standby, files = RunningNote("orders", "b", site), Reads(tmp_path, durable=False)
+    standby.stand_by(files)
+    assert files.read_files == [], "what is compacted may be long"
+    log.rename(log.with_name("10"))
+    for _ in range(3):
+        standby.stand_by(files)
+    assert files.read_files == [f"orders/{directory.leader.name}/spark/words/sources/0/10"], "once in an epoch"
+    (would,) = others([each.name for each in directory.list()]).values()
+    assert (would.files, would.sources) == (site.files, "hdfs://127.0.0.1:9000")
+    assert caplog.text.count("have read their files from hdfs://127.0.0.1:9000, the same NameNode: Spark") == 1
+    standby_as_it_says = RunningNote("orders", "b", Running(ONE.digest, "one.py", "hdfs://127.0.0.1:9000"))
+    RunningNote("orders", "a", standby_as_it_says.running).lead(directory)
+    standby_as_it_says.stand_by(files)
+    assert not others([each.name for each in directory.list()]), "it is mended"
+
+
+@pytest.mark.parametrize(
+    "uri", ["hdfs://localhost:9000", "hdfs://127.0.0.1:9001", "hdfs://127.0.0.2:9000", "file://", "s3a://bucket"]
+)
+def test_other_places_are_the_program_s_own_matter(tmp_path: Path, opened: BoundedFiles, uri: str) -> None:
+    directory = led_by_a(tmp_path, opened)
+    site = Running(ONE.digest, "one.py", "hdfs://localhost:9000")
+    RunningNote("orders", "a", site).lead(directory)
+    has_read(tmp_path, directory, "words", uri)
+    (tmp_path / "orders" / directory.leader.name / "spark/rates/sources/0").mkdir(parents=True)
+    (tmp_path / "orders" / directory.leader.name / "spark/rates/sources/0/0").write_text("v1\n1700000000000")
+    RunningNote("orders", "b", site).stand_by(LocalFiles(tmp_path, durable=False))
+    assert not others([each.name for each in directory.list()])
