@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -83,15 +83,17 @@ def refusal(exception: str, message: str) -> Refused | None:
     return None if kind_of_name is None else kind_of_name(f"{name}: {first_line}")
 
 
-def configuration(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return Hadoop's settings: ``core-site.xml`` and ``hdfs-site.xml``, and ``extra`` over them."""
+def configuration(
+    extra: Mapping[str, str] | None = None, sites: Sequence[str] = ("core-site.xml", "hdfs-site.xml")
+) -> dict[str, str]:
+    """Return Hadoop's settings: those of its files of these names, and ``extra`` over them."""
     # Invalid: a file is there but cannot be read. They are where hdfs-native looks: in HADOOP_CONF_DIR, else
     # HADOOP_HOME/etc/hadoop.
     settings: dict[str, str] = {}
     folder = os.environ.get("HADOOP_CONF_DIR")
     if folder is None and "HADOOP_HOME" in os.environ:
         folder = os.path.join(os.environ["HADOOP_HOME"], "etc/hadoop")  # noqa: PTH118 - a string is all we need
-    for name in ("core-site.xml", "hdfs-site.xml") if folder else ():
+    for name in sites if folder else ():
         settings.update(_read(Path(folder or "") / name))
     settings.update(extra or {})
     return {name: _substituted(value, settings) for name, value in settings.items()}

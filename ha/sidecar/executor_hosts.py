@@ -4,6 +4,7 @@ import logging
 
 from ha.config.stores import Stores
 from ha.sidecar.job_status import JobStatusUpdater
+from ha.sidecar.yarn_nodes import as_yarn_spells, where_alike
 from leader.errors import LeaderError
 from leader.job.barring import drained
 from leader.job.excluded import ExcludedHosts
@@ -23,8 +24,9 @@ class ExecutorHosts:
 
     def keep_off(self, leader: LeaderDirectory, hosts: list[str]) -> str:
         """Record which hosts an operator names for the next starts; returns why that failed, empty if it did not."""
+        # They are recorded as the cluster spells them: it ignores what it does not know, and so would the operator.
         try:
-            ExcludedHosts(self._status.directory(leader)).keep(hosts)
+            ExcludedHosts(self._status.directory(leader)).keep(as_yarn_spells(hosts) if hosts else [])
         except (StoreError, LeaderError) as error:
             return f"it is not recorded which hosts are excluded: {error}"
         return ""
@@ -38,7 +40,8 @@ class ExecutorHosts:
         except (StoreError, LeaderError) as error:
             _log.warning("%s: it is not known which hosts its executors have to keep off: %s", self._job, error)
             return self._known
-        self._known = sorted({*named, *(host for host, order in orders.items() if order.until > wall())})
+        now_drained = where_alike(host for host, order in orders.items() if order.until > wall())
+        self._known = sorted({*named, *now_drained})
         if self._known:
             _log.info("%s: its executors keep off %s, if its cluster can.", self._job, ", ".join(self._known))
         return self._known

@@ -106,6 +106,8 @@ def test_executors_keep_off_an_excluded_host_until_the_next_restart(cluster: Yar
         job.feed("one")
         eventually(lambda: job.lines() == ["one"], PATIENCE)
         (host,) = cluster.hosts()
+        with pytest.raises(subprocess.CalledProcessError):
+            restart("--exclude", f"{host}-nobody")
         restart("--exclude", host)
         job.feed("two")
         eventually(lambda: cluster.logged(f"excluded node list: List({host})"), PATIENCE)

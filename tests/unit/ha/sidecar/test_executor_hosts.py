@@ -1,5 +1,6 @@
 """The hosts that executors keep off: those that an operator named, those that are drained, and what is not known."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from store.bounded import BoundedFiles
 from store.errors import NotWritable
 from store.local import LocalFiles
 from tests.unit.ha.led import Led
+from tests.unit.ha.web_servers import web_servers
 
 
 class Root(LocalFiles):
@@ -96,3 +98,60 @@ def test_a_restart_records_them_until_the_next_one_or_says_that_it_cannot(place:
     found = prepared(exclude="h1")
     assert isinstance(found, events.RestartPrepared)
     assert "which hosts are excluded: standby" in found.problem
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A ResourceManager that answers as Hadoop's does, and is asked from now on; yields the names of its nodes."""
+    there = ["Node1.example.com", "node2.example.com"]
+
+    def answer(path: str) -> tuple[int, bytes]:
+        assert path.startswith("/ws/v1/cluster/nodes?states=NEW,RUNNING,"), path
+        return 200, json.dumps({"nodes": {"node": [{"nodeHostName": each} for each in there]}}).encode()
+
+    with web_servers() as start:
+        said = f"<property><name>yarn.resourcemanager.webapp.address</name><value>{start(answer)}</value></property>"
+        (tmp_path / "yarn-site.xml").write_text(f"<configuration>{said}</configuration>")
+        monkeypatch.setenv("HADOOP_CONF_DIR", f"{tmp_path}")
+        yield there
+
+
+def test_a_host_is_kept_off_under_the_name_that_yarn_knows(place: Place, manager: list[str]) -> None:
+    """R60 of the reports: a name that nobody has was taken, and the executors stayed."""
+    assert place.hosts.keep_off(place.leader, ["node1", "NODE2.example.com"]) == ""
+    assert place.hosts.excluded(place.leader) == manager
+    assert place.hosts.keep_off(place.leader, []) == ""
+    for host in ("node1", "elsewhere"):  # as contenders there call themselves
+        barring.drain(place.root, Bar(host, int(time.time()) + 600))
+    assert place.hosts.excluded(place.leader) == ["Node1.example.com", "elsewhere"]
+
+
+def test_a_host_that_yarn_has_not_is_refused_with_those_that_it_has(place: Place, manager: list[str]) -> None:
+    assert place.hosts.keep_off(place.leader, ["node3"]).endswith(
+        "YARN has no node 'node3', and would ignore it. It has Node1.example.com, node2.example.com."
+    )
+    manager.append("node1.example.org")
+    assert "'node1' may be Node1.example.com or node1.example.org: name one" in place.hosts.keep_off(
+        place.leader, ["node1"]
+    )
+    assert place.hosts.excluded(place.leader) == [], "nothing was recorded"
+    manager.clear()
+    assert place.hosts.keep_off(place.leader, ["node1"]).endswith("It has none at all.")
+    assert place.hosts.keep_off(place.leader, []) == "", "all hosts again"
+
+
+@pytest.mark.parametrize("said", [(401, b""), (200, b"<html>"), (200, b"[]"), (200, b'{"nodes": {"node": [1]}}')])
+def test_a_manager_that_does_not_say_its_nodes_refuses_nothing(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: tuple[int, bytes]
+) -> None:
+    with web_servers() as start:
+        (tmp_path / "yarn-site.xml").write_text(
+            "<configuration>"
+            "<property><name>yarn.resourcemanager.ha.rm-ids</name><value>a, b</value></property>"
+            "<property><name>yarn.resourcemanager.hostname.a</name><value>127.0.0.1.invalid</value></property>"
+            "<property><name>yarn.resourcemanager.webapp.address.b</name>"
+            f"<value>{start(lambda _: said)}</value></property></configuration>"
+        )
+        monkeypatch.setenv("HADOOP_CONF_DIR", f"{tmp_path}")
+        assert place.hosts.keep_off(place.leader, ["h2"]) == ""
+    assert place.hosts.excluded(place.leader) == ["h2"]
