@@ -1,12 +1,20 @@
-"""Lacks: this process can have no more threads, or no more descriptors, while a block lasts."""
+"""Lacks: this process can have no more threads, no more descriptors, or no more room, while a block lasts."""
 
+import errno
 import os
 import resource
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+
+from tests.patience import PATIENCE_S
+
+MOUNT, UMOUNT = (shutil.which(each) or each for each in ("mount", "umount"))
 
 
 @contextmanager
@@ -25,12 +33,37 @@ def no_thread_free(name: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def no_descriptor_free() -> Iterator[None]:
-    """Take away all descriptors of this process that are left."""
+def no_descriptor_free(but: int = 0) -> Iterator[None]:
+    """Take away all descriptors of this process that are left, but for so many."""
     limits, first = resource.getrlimit(resource.RLIMIT_NOFILE), os.open(os.devnull, os.O_RDONLY)
     os.close(first)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (first, limits[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first + but, limits[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """Make an empty folder a disk of its own while the block lasts, for :func:`fill`; skips where nobody may."""
+    mount = [MOUNT, "-t", "tmpfs", "-o", "size=1m", "lacks", f"{folder}"]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, timeout=PATIENCE_S).returncode:
+        pytest.skip("Only root makes a disk that can be filled.")
+    try:
+        yield
+    finally:
+        subprocess.run([UMOUNT, "--lazy", f"{folder}"], check=True, timeout=PATIENCE_S)
+
+
+def fill(file: Path) -> None:
+    """Fill the disk that this file is on, to the last byte."""
+    with file.open("wb", buffering=0) as filled:
+        size = 1 << 20
+        while size:
+            try:
+                filled.write(bytes(size))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                size >>= 1

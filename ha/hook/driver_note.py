@@ -42,6 +42,9 @@ def _note(file: str) -> None:
             first = int(there.read())
         os.kill(first, 0)
         return
-    with open(f"{file}.staged", "w", encoding="ascii") as new:  # noqa: PTH123
-        new.write(f"{os.getpid()}\n")
+    room = os.open(f"{file}.staged", os.O_WRONLY | os.O_CREAT, 0o600)  # it is there, for a disk that is full by now
+    try:
+        os.write(room, f"{os.getpid()}\n".encode())
+    finally:
+        os.close(room)
     os.replace(f"{file}.staged", file)  # noqa: PTH105

@@ -103,7 +103,7 @@ def _mapped(path: Path, flags: int) -> mmap.mmap:
     descriptor = os.open(path, flags, 0o600)
     try:
         if flags & os.O_CREAT:
-            os.ftruncate(descriptor, _LAYOUT.size)
+            os.posix_fallocate(descriptor, 0, _LAYOUT.size)  # a page that a full disk cannot give would be a SIGBUS
         else:
             _check_size(descriptor, path)
         return mmap.mmap(descriptor, _LAYOUT.size)

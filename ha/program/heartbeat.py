@@ -1,7 +1,9 @@
-"""Heartbeat: a driver replaces a small file again and again, each time after its JVM has answered; the sidecar watches.
+"""Heartbeat: a driver writes a small file again and again, each time after its JVM has answered; the sidecar watches.
 
 A listener of Spark sees neither a Python nor a JVM that is frozen. If either does not answer, the file stays as it is.
 The first beat begins the watch, and the removal of the file ends it. It says which processes to ask for their stacks.
+The others are written over it: a driver that beats is not killed for a disk that is full. One that is read half-written
+is none, and the silence begins anew.
 """
 
 import faulthandler
@@ -10,18 +12,20 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from io import BufferedRandom
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from ha.program.files import read, write
+from ha.program.files import read, replace
 
 LONGEST_LOOK_S = 2.0
 """The sidecar looks more often than this. A longer time between two looks was a pause of its own, and does not count:
 the driver may have been paused with it, as a whole machine is."""
 
 LONGEST_INTERVAL_S = 10.0  # between two beats: Flink's ``heartbeat.interval``
+ROOM = 128  # bytes of the file
 BEATS = 5  # beats that a time-out has room for, so that one late beat does no harm
 
 
@@ -67,14 +71,16 @@ class Heartbeat:
         self._interval = min(LONGEST_INTERVAL_S, timeout / BEATS)
         self._jvm = jvm
         self._answer = answer
+        self._file: BufferedRandom | None = None
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._beat, name="ha-heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
         if signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL:
-            self._stacks = Path(f"{self._path}.python").open("wb")  # open as long as the process
-            faulthandler.register(signal.SIGUSR2, file=self._stacks, all_threads=True)
+            with suppress(OSError):  # a disk that is full: there are no stacks, should it hang
+                self._stacks = Path(f"{self._path}.python").open("wb")  # open as long as the process
+                faulthandler.register(signal.SIGUSR2, file=self._stacks, all_threads=True)
         self._thread.start()
         return self
 
@@ -82,6 +88,8 @@ class Heartbeat:
         with self._lock:
             self._closing.set()
             self._path.unlink(missing_ok=True)  # what follows the block is not watched
+            if self._file is not None:
+                self._file.close()
 
     def _beat(self) -> None:
         count = 0
@@ -91,5 +99,15 @@ class Heartbeat:
                 count += 1
                 with self._lock:
                     if not self._closing.is_set():
-                        write(self._path, Beat(count, os.getpid(), self._jvm))
+                        self._write(msgspec.json.encode(Beat(count, os.getpid(), self._jvm)).ljust(ROOM))
             self._closing.wait(self._interval)
+
+    def _write(self, beat: bytes) -> None:
+        if self._file is not None:
+            if os.fstat(self._file.fileno()).st_nlink:
+                os.pwrite(self._file.fileno(), beat, 0)
+                return
+            self._file.close()  # its directory is made again when it is gone
+            self._file = None
+        replace(self._path, beat)
+        self._file = self._path.open("r+b")

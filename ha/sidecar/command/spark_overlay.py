@@ -46,6 +46,9 @@ CLOSING = {
 With Hadoop's own 400 ms, and 5 times, a small batch mostly waits. It gives up after 12 s, and so after 20.
 """
 
+ROOM = "\n" * 16
+"""Room for the note of a process, which is written over it, on a disk that may be full by then."""
+
 _SPARKS = ("python", "pyspark", "spark-submit")
 NOT_BEGUN = End("no program of it has started Spark: its last lines may say why.", inside=True)
 """What is said of the end of a command that may hide it, until a program says more."""
@@ -115,6 +118,8 @@ def spark_environment(
         shell += _noting(jvm, end)
         shell += _arrived(overlay, users) + _hooked(folder, f"{jvm}{DRIVER}")
         modules |= {driver_note.__file__: f"{jvm}{DRIVER}"}
+        for each in (f"{jvm}", f"{jvm}{DRIVER}"):  # a driver that cannot note itself would be taken for one astray
+            Path(f"{each}.staged").write_text(ROOM)
         if end is not None:
             modules |= {hidden_end.__file__: str(end)}
             write_file(end, NOT_BEGUN)
@@ -128,7 +133,7 @@ def spark_environment(
 def _noting(jvm: Path, end: Path | None) -> str:
     """Return the lines for a shell that note the JVM that it becomes (exec), and that it is no Python program's."""
     # A driver may start others: the first that lives counts. The words are those of spark-submit.
-    note = f"echo $$ > {shlex.quote(f'{jvm}.staged')} && mv {shlex.quote(f'{jvm}.staged')} {shlex.quote(str(jvm))}"
+    note = f"echo $$ 1<> {shlex.quote(f'{jvm}.staged')} && mv {shlex.quote(f'{jvm}.staged')} {shlex.quote(str(jvm))}"
     if end is not None:  # of a program in another language nothing is known but its code
         note += f'; case "$* " in *.py\\ *|*pyspark-shell\\ *) ;; *) echo {{}} > {shlex.quote(str(end))} ;; esac'
     return f'\nkill -0 "$(cat {shlex.quote(str(jvm))} 2>/dev/null)" 2>/dev/null || {{ {note}; }}\n'

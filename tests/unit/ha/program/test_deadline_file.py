@@ -11,6 +11,7 @@ import pytest
 
 from ha.program.deadline_file import _RECORD, DeadlineReader, DeadlineWriter, _place
 from store.clock import now
+from tests.lacks import small_disk
 from tests.limits import killed
 from tests.patience import PATIENCE_S
 
@@ -205,3 +206,24 @@ def test_no_descriptor_is_left_open(path: Path) -> None:
         DeadlineWriter(path, resume=True)._maps[0].close()
         DeadlineReader(path)._map.close()
     assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+FULL = """
+import sys
+from pathlib import Path
+from ha.program.deadline_file import DeadlineWriter
+from tests.lacks import fill
+fill(Path(sys.argv[1], "rest"))
+try:
+    DeadlineWriter(Path(sys.argv[1], "belief"))
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+@pytest.mark.programs
+def test_a_disk_that_is_full_is_an_error_and_no_signal_that_kills(tmp_path: Path) -> None:
+    with small_disk(tmp_path):
+        command = [sys.executable, "-c", FULL, f"{tmp_path}"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout) == (0, "No space left on device\n")

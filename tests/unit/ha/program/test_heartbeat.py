@@ -1,10 +1,14 @@
 """The sidecar's watch of a driver's heartbeat, with a test's own time: what hangs, and what does not."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from ha.program.heartbeat import LONGEST_LOOK_S, Beat, Heartbeat, Watch, newest
+from tests.lacks import fill, small_disk
+from tests.unit.ha.waiting import wait_until
 
 TIMEOUT = 5.0
 
@@ -69,3 +73,35 @@ def test_a_time_out_has_room_for_five_beats_and_none_is_later_than_flinks(
     tmp_path: Path, timeout: float, interval: float
 ) -> None:
     assert Heartbeat(tmp_path / "heartbeat", timeout, 0, bool)._interval == interval
+
+
+def count(file: Path) -> int:
+    beat = newest(file)
+    return beat.count if beat is not None else 0
+
+
+@pytest.fixture
+def no_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave this process's signal as it is, as in a program that handles it itself."""
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)
+
+
+@pytest.mark.usefixtures("no_stacks")
+def test_a_driver_on_a_disk_that_is_full_beats_on(tmp_path: Path) -> None:
+    """It would be taken for one that hangs, and killed."""
+    file = tmp_path / "heartbeat"
+    with small_disk(tmp_path), Heartbeat(file, 0.1, 7, bool):
+        before = wait_until(lambda: count(file), what="the first beat")
+        fill(tmp_path / "rest")
+        wait_until(lambda: count(file) > before + 1, what="beats")
+
+
+@pytest.mark.usefixtures("no_stacks")
+def test_a_beat_is_to_be_found_where_it_was_looked_for(tmp_path: Path) -> None:
+    file = tmp_path / "heartbeat"
+    with Heartbeat(file, 0.1, 7, bool):
+        wait_until(lambda: count(file), what="the first beat")
+        file.unlink()
+        beat = wait_until(lambda: newest(file), what="another one")
+    assert beat == Beat(beat.count if beat else 0, os.getpid(), 7)
+    assert newest(file) is None

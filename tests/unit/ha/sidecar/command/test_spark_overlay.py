@@ -5,11 +5,14 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from ha.hook import driver_note
 from ha.sidecar.command.jvm_watch import DRIVER
 from ha.sidecar.command.spark_overlay import CLOSING, NOT_BEGUN, REDIRECTED, may_use_spark, spark_environment
+from tests.lacks import fill, small_disk
 from tests.patience import PATIENCE_S
 from tests.unit.ha.waiting import wait_until
 
@@ -234,3 +237,17 @@ def test_a_driver_without_the_hook_gets_no_jvm(tmp_path: Path, engine: str, code
     ended = in_a_jvm(overlay, PYTHONPATH="", HA_ENGINE=engine, _PYSPARK_DRIVER_CONN_INFO_PATH="/x")
     assert ended.returncode == code
     assert ("because PYTHONPATH was replaced" in ended.stderr) is (code != 0)
+
+
+def test_a_jvm_and_a_driver_are_noted_on_a_disk_that_is_full_by_then(tmp_path: Path) -> None:
+    """The guard would take them for astray, and kill a good driver."""
+    with small_disk(tmp_path):
+        added, overlay = written(tmp_path)
+        noted = Path(added["HA_SPARK_JVM"])
+        fill(tmp_path / "rest")
+        shell = ["/bin/bash", "-c", f". {overlay}/spark-env.sh; echo $$"]
+        variables = {**os.environ, "SPARK_CONF_DIR": str(overlay)}
+        done = subprocess.run(shell, capture_output=True, text=True, check=True, timeout=PATIENCE_S, env=variables)
+        driver_note.changes(f"{noted}{DRIVER}")[driver_note.MODULE](module := SimpleNamespace(launch_gateway=bool))
+        module.launch_gateway()
+        assert [int(noted.read_text()), int(Path(f"{noted}{DRIVER}").read_text())] == [int(done.stdout), os.getpid()]
