@@ -38,8 +38,8 @@ def left(directory: Path) -> dict[Path, Note]:
     """Return the notes of all runs whose files are in this directory, oldest first."""
     try:
         found = sorted(directory.glob(f"*{NOTE}*[0-9a-f]"), key=_age)
-    except FileNotFoundError:
-        return {}  # the directory goes with its sidecar
+    except OSError:
+        return {}  # the directory goes with its sidecar, or the host lacks a descriptor: the next time
     return {file: note for file in found if (note := read(file, Note)) is not None}
 
 

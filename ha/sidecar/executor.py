@@ -219,6 +219,8 @@ class Executor:
             self._post(events.NotStarted(run, _said(error), granted=granted, runs=runs, lack=lacks(error)))
         else:
             self._post(events.Started(run, granted=granted))
+            if leader is not None and command.again:
+                self._store.keep_rest(leader)
         finally:
             self._starting = False
 

@@ -113,6 +113,10 @@ class StoreWork:
                 raise AssertionError(f"{type(command).__name__} is nothing for the store")
         return None
 
+    def keep_rest(self, leader: LeaderDirectory) -> None:
+        """Keep what the store has not taken so far: this host, or the store, lacked something."""
+        self._status.keep_failures(leader)
+
     def running(self, leader: LeaderDirectory) -> None:
         """Set the job's state to RUNNING."""
         self._status.restart(leader)

@@ -32,6 +32,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -39,7 +40,7 @@ from pathlib import Path
 
 from ha.hosts import inherited
 from ha.hosts.held_process import ending_of
-from ha.hosts.lacks import lacks
+from ha.hosts.lacks import lacks, patiently
 from ha.program.deadline_file import DeadlineReader
 from ha.sidecar.command.guard_orders import NEVER, TERMINATE, Orders
 from ha.sidecar.command.jvm_watch import JvmWatch, tell_astray
@@ -81,7 +82,8 @@ def main(arguments: list[str]) -> int:
                 stderr=tee.error if tee else None,
                 process_group=0,
                 preexec_fn=prepare,  # noqa: PLW1509  # no thread is there yet
-            )
+            ),
+            lambda said: _say(said, tee),
         )
     except OSError as error:
         sys.stderr.write(f"ha: {error.filename or command[0]} cannot be started: {error.strerror}.\n")
@@ -137,7 +139,8 @@ class _Watch:
             elif letter:
                 return ""
             elif self._jvm is not None and set(jvm) & set(ready) and self._jvm.orphaned():
-                self._jvm_ended.touch()
+                with suppress(OSError):  # a disk that is full: its end is told as that by a signal
+                    self._jvm_ended.touch()
                 return "ha: the command's JVM has ended: the command is killed.\n"
             elif self._jvm is not None and (astray := self._jvm.astray()):
                 return tell_astray(*astray)
@@ -152,15 +155,18 @@ class _Watch:
         return min(self.deadline.read()[1], self.orders.until) if self.granted else NEVER
 
 
-def _begin(start: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Popen[bytes]":
-    """Start the command; tried again while the host lacks something, and nobody asks for the end."""
-    end = now() + LACK_S
+def _begin(start: Callable[[], "subprocess.Popen[bytes]"], say: Callable[[str], object]) -> "subprocess.Popen[bytes]":
+    """Start the command; tried again while the host lacks something, which is said, and nobody asks for the end."""
+    end, said = now() + LACK_S, ""
     while True:
         try:
             return start()
         except OSError as error:
             if not lacks(error) or now() >= end or select.select([sys.stdin], [], [], LACK_PAUSE_S)[0]:
                 raise
+            if not said:
+                said = f"ha: the command cannot be started yet: {error.strerror}. This host lacks something.\n"
+                say(said)
 
 
 def die_with(parent: int) -> None:
@@ -205,7 +211,7 @@ def _finish(child: "subprocess.Popen[bytes]", deadline: DeadlineReader) -> tuple
     while (_signal(child, 0) or (there and status == 0)) and now() < min(end, deadline.read()[1]):
         time.sleep(0.02)
         there = _reap(child)
-    said = _told_left() if there and status == 0 else ""
+    said = patiently(_told_left, LACK_PAUSE_S) if there and status == 0 else ""
     _signal(child, signal.SIGKILL)
     end_all(lambda: descendants(os.getpid()) if _reap(child) else [])
     return (status if status >= 0 else 128 - status), said
@@ -226,7 +232,12 @@ def _say(said: str, tee: Tee | None) -> None:
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
+    try:
+        code = main(sys.argv[1:])
+    except BaseException:
+        traceback.print_exc()
+        os.kill(os.getpid(), signal.SIGKILL)  # the sidecar ends what a guard that was killed has left
+        raise
     with suppress(OSError):
         sys.stderr.flush()
     os._exit(code)  # the sidecar waits for this end to give the lease back, and Python's own takes milliseconds

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ha.hosts.lacks import lacks
+
 PROC = Path("/proc")
 KIB = 1024
 
@@ -20,7 +22,7 @@ def memory_of(parent: int) -> tuple[int, int]:
 
 
 def descendants(parent: int) -> list[int]:
-    """Return the process ids of all descendants of a process, children first."""
+    """Return the process ids of all descendants of a process, children first. OSError: they cannot be known now."""
     children: dict[int, list[int]] = {}
     for pid, its_parent in _parents():
         children.setdefault(its_parent, []).append(pid)
@@ -43,9 +45,12 @@ def killed_for_memory(proc: Path = PROC, cgroups: Path = Path("/sys/fs/cgroup"))
 def _parents() -> Iterator[tuple[int, int]]:
     for name in os.listdir(PROC):  # noqa: PTH208  # no path object for each process
         if name.isdecimal():
-            with suppress(OSError):  # the process has ended meanwhile
+            try:
                 # The program's name comes first, in brackets, and may contain anything.
                 yield int(name), int((PROC / name / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+            except OSError as error:
+                if lacks(error):
+                    raise  # else the process has ended meanwhile
 
 
 def _memory(pid: int) -> int | None:

@@ -7,10 +7,12 @@ the path of the deadline file in their environment, which they have from the com
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 
 from ha.hosts.held_process import HeldProcess
+from ha.hosts.lacks import lacks, patiently
 from ha.sidecar.command.memory import PROC
 from store.clock import BOOT_CLOCK, now
 
@@ -21,20 +23,25 @@ LOOK_S = 0.02
 
 def end_all(find: Callable[[], list[int]]) -> None:
     """Kill the processes that ``find`` returns until there are none; name those that are left after some seconds."""
-    # Those whose end is not collected yet may be among them.
-    end = now() + END_WITHIN_S
-    while found := find():
+    # Those whose end is not collected yet may be among them. While they cannot be known nothing else is done: whoever
+    # waits for their end would start the command beside them.
+    found, end = patiently(find, LOOK_S), now() + END_WITHIN_S
+    while found:
         if now() >= end:
             _tell(found)
             return
-        _kill(found, find)
+        try:
+            _kill(found, find)
+        except OSError:  # not all of them can be held at once
+            patiently(partial(_kill, found[:1], find), LOOK_S)
         BOOT_CLOCK.sleep(LOOK_S)
+        found = patiently(find, LOOK_S)
 
 
 def end_marked(directory: Path) -> None:
     """Kill this user's processes that a sidecar with this directory has started, but no ancestor of this one."""
     mark = os.fsencode(f"{MARK}={directory}/")
-    spared = _ancestors()
+    spared = patiently(_ancestors, LOOK_S)
 
     def find() -> list[int]:
         numbers = (int(name) for name in os.listdir(PROC) if name.isdecimal())  # noqa: PTH208
@@ -46,7 +53,9 @@ def end_marked(directory: Path) -> None:
 def _is_marked(pid: int, mark: bytes) -> bool:
     try:  # that of a process which has ended is empty
         return any(each.startswith(mark) for each in (PROC / f"{pid}" / "environ").read_bytes().split(b"\0"))
-    except OSError:
+    except OSError as error:
+        if lacks(error):
+            raise
         return False
 
 
@@ -56,22 +65,27 @@ def _ancestors() -> set[int]:
         found.add(pid)
         try:
             pid = int((PROC / f"{pid}" / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-        except OSError:
+        except OSError as error:
+            if lacks(error):
+                raise
             break
     return found
 
 
 def _kill(found: list[int], find: Callable[[], list[int]]) -> None:
-    processes = {}
-    for pid in found:
-        with suppress(OSError):  # it has ended
-            processes[pid] = HeldProcess(pid)
-    again = set(find())  # a number that is not among them may be another process's by now
-    for pid, process in processes.items():
-        with suppress(OSError):  # it has ended, or may not be killed, which is told at the end
-            if pid in again:
-                process.kill()
-        process.close()
+    """Kill them if they are still found; OSError: the host lacks the descriptors to hold them."""
+    with ExitStack() as held:
+        processes = {}
+        for pid in found:
+            try:
+                processes[pid] = held.enter_context(closing(HeldProcess(pid)))
+            except OSError as error:
+                if lacks(error):
+                    raise  # else it has ended
+        again = set(find())  # a number that is not among them may be another process's by now
+        for pid in again & processes.keys():
+            with suppress(OSError):  # it has ended, or may not be killed, which is told at the end
+                processes[pid].kill()
 
 
 def _tell(pids: list[int]) -> None:

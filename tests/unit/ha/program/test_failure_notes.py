@@ -8,6 +8,7 @@ import pytest
 
 from ha.program import failure_notes
 from ha.program.failure_notes import Note
+from tests.lacks import no_descriptor_free
 
 
 def test_notes_of_a_folder_that_goes_meanwhile_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,3 +40,13 @@ def test_notes_of_all_runs_are_kept_in_their_order_until_they_are_dropped(
     assert list(failure_notes.left(tmp_path).values()) == [notes[2], notes[0]]
     monkeypatch.setenv("HA_QUERIES", f"{tmp_path}/gone/queries-1")
     assert failure_notes.make(notes[0]) is None
+
+
+def test_notes_that_the_host_has_no_descriptor_for_are_left_for_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HA_QUERIES", f"{tmp_path}/queries-1")
+    failure_notes.make(note := Note("A", "one"))
+    with no_descriptor_free():
+        assert failure_notes.left(tmp_path) == {}
+    assert list(failure_notes.left(tmp_path).values()) == [note]

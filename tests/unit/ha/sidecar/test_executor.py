@@ -43,6 +43,7 @@ class Called:
             running=note("running"),
             show_unguarded=note("show"),
             keep=note("keep"),
+            keep_rest=note("keep_rest"),
         )
         self.registry = CollectorRegistry()
         process: Any = SimpleNamespace(metrics=SimpleNamespace(registry=self.registry))
@@ -62,10 +63,11 @@ def test_a_start_takes_the_newest_program_and_the_excluded_hosts_and_ends_the_wa
     made = Called()
     made.executor.carry_out(do.StartCommand(1, LEADER, again=True, waited=True))
     assert made.command.program == "new"
-    assert made.calls == [("running", LEADER), ("start", 1, LEADER, ["h1", "h2"]), ("wait", LEADER, 0.0)]
+    start = ("start", 1, LEADER, ["h1", "h2"])
+    assert made.calls == [("running", LEADER), start, ("wait", LEADER, 0.0), ("keep_rest", LEADER)]
     assert made.posted == [events.Started(1)]
     made.executor.carry_out(do.StartCommand(2, LEADER))
-    assert made.calls[3:] == [("start", 2, LEADER, ["h1", "h2"])]
+    assert made.calls[4:] == [("start", 2, LEADER, ["h1", "h2"])]
 
 
 def test_restarts_and_failures_are_counted() -> None:
