@@ -38,6 +38,7 @@ class Systemd:
         watchdog = environment.get("WATCHDOG_USEC", "") if ours else ""
         within = int(watchdog) / 1_000_000 if watchdog.isdecimal() and int(watchdog) else float("inf")
         self._pause = min(LONGEST_PAUSE_S, within / NOTICES_PER_WATCHDOG)
+        self._notices: socket.socket | None = None  # for life: a host without a free descriptor would end the unit
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._go_on, name="ha-systemd", daemon=True)
 
@@ -52,6 +53,8 @@ class Systemd:
         self._over.set()
         if self._address:
             self._send("STOPPING=1")
+            if self._notices is not None:
+                self._notices.close()
 
     def _go_on(self) -> None:
         while True:
@@ -66,8 +69,9 @@ class Systemd:
     def _send(self, text: str) -> None:
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
-                notices.settimeout(1.0)
-                notices.sendto(text.encode(), address)
+            if self._notices is None:
+                self._notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                self._notices.settimeout(1.0)
+            self._notices.sendto(text.encode(), address)
         except OSError as error:
             _log.warning("systemd is not told %r: %s.", text.partition("\n")[0], error.strerror or error)

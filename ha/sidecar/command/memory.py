@@ -17,8 +17,11 @@ KIB = 1024
 
 def memory_of(parent: int) -> tuple[int, int]:
     """Return the number of descendants of a process, without the process itself, and their memory in bytes."""
-    found = [memory for pid in descendants(parent) if (memory := _memory(pid)) is not None]
-    return len(found), sum(found)
+    # Zeros if the host lacks a descriptor: it is shown to people, and systemd ends a process whose status fails.
+    with suppress(OSError):
+        found = [memory for pid in descendants(parent) if (memory := _memory(pid)) is not None]
+        return len(found), sum(found)
+    return 0, 0
 
 
 def descendants(parent: int) -> list[int]:

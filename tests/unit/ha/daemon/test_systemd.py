@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ha.daemon.systemd import LONGEST_PAUSE_S, Systemd
+from tests.lacks import no_descriptor_free
 from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import STAYS, Notes, run
 from tests.unit.ha.programs import Workplace
@@ -60,6 +61,17 @@ def test_a_process_whose_contender_hangs_is_not_alive(systemd: Listening, caplog
     wait_until(lambda: "systemd is not told that this process is alive" in caplog.text)
     process.close()
     assert systemd.next() == "STOPPING=1", "and nothing in between"
+
+
+def test_a_process_without_a_free_descriptor_is_alive(systemd: Listening) -> None:
+    """systemd would end it, and with it what runs."""
+    process = Systemd(lambda: LEADS, {**systemd.told, "WATCHDOG_USEC": "30000"})
+    process.start()
+    with no_descriptor_free():
+        assert [systemd.next().partition("\n")[0] for _ in range(5)] == ["READY=1", *(["WATCHDOG=1"] * 4)]
+    process.close()
+    while systemd.next() != "STOPPING=1":
+        pass
 
 
 @pytest.mark.parametrize(

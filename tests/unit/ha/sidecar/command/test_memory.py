@@ -1,5 +1,6 @@
 """The memory of a command: of all its descendants, and of no other process."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -50,6 +51,18 @@ def test_all_that_descend_from_a_process_count_also_in_a_process_group_of_their_
     assert parent not in found
     assert os.getpgid(child) != os.getpgid(parent)
     assert set(found) < set(descendants(os.getpid()))
+
+
+def test_those_that_the_host_has_no_descriptor_to_look_at_are_not_taken_for_ended(
+    family: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Path, "read_text", refused)  # /proc is listed, and then there is none left
+    with pytest.raises(OSError, match="Too many open files"):
+        descendants(family[0])
+    assert memory_of(family[0]) == (0, 0)
 
 
 def test_what_they_share_counts_once(family: tuple[int, int]) -> None:
