@@ -21,12 +21,15 @@ def lacks(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(each in f"{error}" for each in SAID)
 
 
-def patiently(do: Callable[[], T], pause: float) -> T:
-    """Return what a function returns, which is called again as long as the host lacks what it needs."""
+def patiently(do: Callable[[], T], pause: float, say: Callable[[Exception], object] | None = None) -> T:
+    """Return what a function returns, which is called again while the host lacks what it needs; that is said once."""
     while True:
         try:
             return do()
         except Exception as error:
             if not lacks(error):
                 raise
+            if say is not None:
+                say(error)
+                say = None
         time.sleep(pause)

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from ha.daemon.process import ContendingProcess
-from ha.hosts.lacks import lacks
+from ha.hosts.lacks import lacks, patiently
 from ha.metrics.contending import CommandCounters
 from ha.program import request_file
 from ha.program.heartbeat import Beat
@@ -41,6 +41,7 @@ UNABLE = (
     "the whole command again."
 )
 
+LACK_PAUSE_S = 0.5  # between two tries of what the host lacks something for
 SHOW_S = 2.0  # time between two looks at what a program has told of its queries
 Post = Callable[[events.SidecarEvent], object]
 
@@ -88,12 +89,12 @@ class InOrder:
     def _take(self, number: int) -> None:
         wait = max(0.0, self._due[0][0] - now()) if self._due else None
         if wait == 0.0:
-            heappop(self._due)[2]()
+            _do(heappop(self._due)[2])
             return
         with suppress(queue.Empty):
             at, task = self._waiting.get(timeout=wait)
             if at == NEVER:
-                task()
+                _do(task)
             else:
                 heappush(self._due, (at, number, task))
 
@@ -253,6 +254,13 @@ class Executor:
             self._probe = command.run, self._probe_of(self._store.directory(command.leader), variables)
         wrong = try_once(self._probe[1], command.timeout, self._job)
         self._post(events.Probed(command.began, now(), wrong))
+
+
+def _do(task: Task) -> None:
+    """Call a function; again, if it fails because this host lacks something."""
+    patiently(
+        task, LACK_PAUSE_S, lambda error: _log.warning("This host lacks something: %s.", _said(error).rstrip("."))
+    )
 
 
 def _said(error: Exception) -> str:

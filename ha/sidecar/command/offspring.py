@@ -25,7 +25,8 @@ def end_all(find: Callable[[], list[int]]) -> None:
     """Kill the processes that ``find`` returns until there are none; name those that are left after some seconds."""
     # Those whose end is not collected yet may be among them. While they cannot be known nothing else is done: whoever
     # waits for their end would start the command beside them.
-    found, end = patiently(find, LOOK_S), now() + END_WITHIN_S
+    found = patiently(find, LOOK_S, lambda error: _say(f"what the command has left is not known yet: {error}."))
+    end = now() + END_WITHIN_S
     while found:
         if now() >= end:
             _tell(found)
@@ -93,6 +94,10 @@ def _tell(pids: list[int]) -> None:
     for pid in pids:
         with suppress(OSError):
             names.append(f"{pid} {(PROC / f'{pid}' / 'comm').read_text(errors='replace').strip()!r}")
+    _say(f"what the command has started cannot be ended, and may still work: {', '.join(names)}.")
+
+
+def _say(text: str) -> None:
     with suppress(OSError):  # whoever read it is gone, too
-        sys.stderr.write(f"ha: what the command has started cannot be ended, and may still work: {', '.join(names)}.\n")
+        sys.stderr.write(f"ha: {text}\n")
         sys.stderr.flush()

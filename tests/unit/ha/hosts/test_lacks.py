@@ -40,7 +40,9 @@ def test_what_is_lacked_is_waited_for_and_nothing_else() -> None:
             raise answer
         return answer
 
-    assert patiently(look, 0.0) == "there"
+    said = list[Exception]()
+    assert patiently(look, 0.0, said.append) == "there"
+    assert [type(each) for each in said] == [OSError], "once"
     with pytest.raises(FileNotFoundError):
         patiently(look, 0.0)
     assert answers == ["never"]

@@ -1,5 +1,6 @@
 """The executor, and the thread that decides: what a machine does not see of either."""
 
+import errno
 import queue
 import threading
 from types import SimpleNamespace
@@ -121,6 +122,24 @@ def test_what_hangs_is_killed_although_its_stacks_cannot_be_taken() -> None:
     made.executor.carry_out(do.KillHung(1, None))
     assert made.posted == [events.Dumped(2, ""), events.Dumped(1, "")]
     assert (command.terminate.call_count, command.kill.call_count) == (1, 1)
+
+
+def test_what_the_host_lacks_something_for_is_done_again_and_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(executor, "LACK_PAUSE_S", 0.0)
+    found, times = queue.SimpleQueue[object](), iter(range(3))
+
+    def task() -> None:
+        if next(times) < 2:
+            raise OSError(errno.EMFILE, "Too many open files")
+        found.put("done")
+
+    in_order = InOrder(found.put)
+    in_order(task)
+    assert found.get(timeout=PATIENCE_S) == "done"
+    assert caplog.text.count("This host lacks something: Too many open files.") == 1
+    in_order.close()
 
 
 def test_an_error_of_the_thread_that_waits_for_the_store_ends_the_sidecar() -> None:
