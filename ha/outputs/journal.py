@@ -231,9 +231,7 @@ class Journal:
         self._own = self._admission.own = self._taken(names)
         renames.make_folders(*map(folder.at, (layout.STAGED, layout.READY, layout.DONE)))
         renames.sweep()
-        for name in folder.names(layout.STAGED):
-            if name != attempt:  # so that a late rename of it finds nothing
-                renames.remove(folder.at(layout.STAGED, name))
+        self._drop_staged(attempt)  # so that a late rename of it finds nothing
         if self._committing:
             self._committing.take_over()  # and then it looks for decided batches
         if decided := folder.ids(layout.READY):
@@ -246,6 +244,12 @@ class Journal:
         for batch_id in decided:
             self._finish(batch_id)
         self._settled = True
+
+    def _drop_staged(self, but: str = "") -> None:
+        """Drop what tasks have written and nobody has sealed, except one attempt."""
+        for name in self._folder.names(layout.STAGED):
+            if name != but:
+                self._renames.remove(self._folder.at(layout.STAGED, name))
 
     def _finish(self, batch_id: int) -> None:
         """Complete a batch that was decided, perhaps by an earlier leader; its query does one again that is undone."""
@@ -322,6 +326,9 @@ class Journal:
             except Undecided:
                 self._newest = record.after
                 raise
+        if number // layout.BUCKET > record.after // layout.BUCKET:  # the first of a thousand
+            with suppress(StoreError):
+                self._drop_staged()  # by tasks that went on after their attempt was sealed
 
     def _gone(self, batch: Batch) -> NotFound:
         return NotFound(

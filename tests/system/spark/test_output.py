@@ -176,6 +176,20 @@ def test_what_an_earlier_driver_has_not_decided_is_dropped(leadership: Leadershi
         assert second.write(batch("one"), 1)
 
 
+def test_what_late_tasks_add_is_swept_with_the_first_of_a_thousand(
+    made: Output, leadership: Leadership, tmp_path: Path
+) -> None:
+    assert made.write(batch("one"), 998)
+    late = own_folder(leadership) / "staged" / "sealed-long-ago" / "rows" / "part-1"
+    late.parent.mkdir(parents=True)
+    late.touch()
+    assert made.write(batch("two"), 999)
+    assert late.exists(), "it costs a call"
+    assert made.write(batch("three"), 1000)
+    assert not late.parent.parent.exists()
+    assert found(tmp_path) == {"batch=998": "one", "batch=999": "two", "batch=1000": "three"}
+
+
 def test_what_a_zombies_spark_has_brought_back_to_life_is_swept_away(leadership: Leadership, tmp_path: Path) -> None:
     jobs = Path(leadership.directory.removeprefix("file://")).parent
     earlier, later = (LeaderDirectory(epoch, str(uuid.uuid4())).name for epoch in (0, 2))
