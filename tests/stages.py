@@ -82,7 +82,7 @@ STAGES: Mapping[str, Stage] = {
     "connectors": Stage(
         "Kafka, Hive's metastore, tables, clusters of workers; readers of files of two types",
         (
-            *_spark("metastore", "tables", "topic", "topic_output", "worker_clusters"),
+            *_spark("late_tasks", "metastore", "tables", "topic", "topic_output", "worker_clusters"),
             *_of(
                 "system/spark/test_columns",
                 "what_is_taken_real_readers_read",
