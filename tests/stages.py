@@ -110,6 +110,7 @@ STAGES: Mapping[str, Stage] = {
                     "warm_standby",
                 )
             ),
+            *_of("unit/ha/sidecar/test_cleaned_twice", "a_standby_leads[warm]"),
             *_of("unit/ha/cli/test_submit", "a_", "the_environment"),
             *_of("unit/ha/cli/test_logs", "where_none_is_kept"),
             *_of(
