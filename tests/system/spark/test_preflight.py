@@ -217,3 +217,46 @@ def test_a_submit_stores_what_fits_and_a_program_that_the_cut_does_not_reach_sta
         assert "so nothing was changed: correct it, or add --no-preflight" in run.stderr
         assert len(json.loads(ha(made, "job", "submit", "plain", "--list", "--json").stdout)) == 1
         assert not (made / "marker").exists()
+
+
+SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
+
+
+@pytest.fixture(scope="module")
+def damaged(made: Path, spark: SparkSession) -> Path:
+    """Return where a job has a query whose state is of the kind in which a byte can be wrong without being seen."""
+    place = create(made, "damaged") / "same"
+    hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+    with configured(spark, {f"{STATE}.providerClass": hdfs, PARTITIONS: "1"}):
+        query = writer(spark, "same", (made / "in").as_uri(), changed=False).option(
+            "checkpointLocation", place.as_uri()
+        )
+        query.format("noop").trigger(availableNow=True).start().awaitTermination()
+    return place
+
+
+@pytest.mark.parametrize("form", [[sys.executable], [SUBMIT]], ids=["python", "spark-submit"])
+@pytest.mark.parametrize("how", ["gone", "a byte"])
+def test_a_damaged_file_of_the_checkpoint_is_named(made: Path, damaged: Path, form: list[str], how: str) -> None:
+    (file,) = damaged.glob("state/0/0/1.delta")
+    good = file.read_bytes()
+    marker = made / f"of-{how}"
+    program = [*form, str(DRIVERS / "counting.py"), "user", (made / "in/a").as_uri(), str(marker)]
+    try:
+        if how == "gone":
+            file.unlink()
+        else:
+            middle = len(good) // 2
+            file.write_bytes(good[:middle] + bytes([good[middle] ^ 0xFF]) + good[middle + 1 :])
+        run = ha(made, "job", "preflight", "damaged", "--json", "--", *program)
+        assert run.returncode == 1, run.stderr
+        (query,) = json.loads(run.stdout)["queries"]
+        (problem,) = query["problems"]
+        assert (query["fits"], problem["kind"]) == (False, "checkpoint")
+        assert "state/0/0/1.delta" in problem["text"], problem
+        assert "ha checkpoint verify damaged same" in problem["remedy"]
+        assert not marker.exists()
+    finally:
+        file.write_bytes(good)
+    run = ha(made, "job", "preflight", "damaged", "--", *program)
+    assert (run.returncode, "damaged: same fits (batch 1)" in run.stdout) == (0, True), run.stdout + run.stderr

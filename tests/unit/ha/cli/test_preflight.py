@@ -48,6 +48,28 @@ def test_what_does_not_fit_is_told_with_what_to_do(job: str, cli: CommandLine) -
     cli("job preflight", job, "--without", "sums", "--", *ENDS)
 
 
+@pytest.mark.parametrize(
+    "form", [(sys.executable,), ("spark-submit", "--name", "orders")], ids=["python", "spark-submit"]
+)
+@pytest.mark.parametrize("damage", ["gone", "half of it"])
+def test_a_damaged_file_of_the_checkpoint_is_named_and_nothing_is_started(
+    job: str, quick: Path, cli: CommandLine, form: tuple[str, ...], damage: str
+) -> None:
+    file = next(quick.glob(f"{job}/*/spark/sums/commits/4"))
+    if damage == "gone":
+        file = next(quick.glob(f"{job}/*/spark/sums/metadata"))
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:1])
+    (quick / "program.py").write_text(f"open({str(quick / 'started')!r}, 'w')")
+    said = cli("job preflight", job, "--", *form, str(quick / "program.py"), code=1).out.splitlines()
+    assert said[0] == "orders: sums DOES NOT FIT"
+    name = str(file).rpartition("/sums/")[2]
+    assert said[1].startswith(f"  The checkpoint is damaged: Spark would not start from it. {name}: ")
+    assert said[2].startswith("    -> `ha checkpoint verify orders sums` says which batches can be continued")
+    assert not (quick / "started").exists()
+
+
 def test_mistakes_in_the_command_line_are_told(job: str, tmp_path: Path, cli: CommandLine) -> None:
     (tmp_path / "file").touch()
     cli("job preflight", job, "--file", str(tmp_path / "file"), code=2)
