@@ -58,6 +58,7 @@ STAGES: Mapping[str, Stage] = {
             *_spark("engine", "drained_executors", "grid", "marathon", "savepoints", "stuck", "zombie"),
             *_of("system/spark/test_regional", "a_region_that_is_stuck"),
         ),
+        minutes=60.0,
     ),
     "drivers": Stage(
         "cold drivers: examples, preflight, programs that change or fail, checkpoints that Spark goes on from",
@@ -99,6 +100,7 @@ STAGES: Mapping[str, Stage] = {
                 f"tests/unit/ha/sidecar/test_{name}.py"
                 for name in (
                     "escalation",
+                    "failing_verbs",
                     "hangs",
                     "job_status",
                     "promoted_away",

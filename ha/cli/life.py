@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from leader.errors import LeaderError, NotLeader
 from leader.job.admin import JobAdmin
+from leader.job.exceptions import JobException
 from leader.layout.checkpoint import CheckpointEntry
 from leader.layout.names import CHECKPOINTS
 from store.clock import BOOT_CLOCK, now
@@ -18,18 +19,22 @@ class Life:
     """The life of the next command of a job; what it had failed of before does not count."""
 
     def __init__(self, admin: JobAdmin, job: str) -> None:
-        """Note the failures that are known."""
+        """Note the failures that are known; note them again while nothing is known to be started."""
         self._admin, self._job = admin, job
-        self._before = admin.exceptions(job)
+        self.before = self.failures()
 
-    def wait(self, end: float, *, batch: bool) -> None:
-        """Wait until the command has lived for a while, or has completed a batch before ``end``."""
+    def failures(self) -> list[JobException]:
+        """Return the failures that are known."""
+        return self._admin.exceptions(self._job)
+
+    def wait(self, end: float, *, batch: bool, epoch: int = 0) -> None:
+        """Wait until the command of that epoch has lived for a while, or has completed a batch before ``end``."""
         # LeaderError: it has failed, or completes no batch in time; it runs on then.
         newest, lives = self._newest(), now() + LIVES_S
         while now() < (end if batch else lives):
             BOOT_CLOCK.sleep(LOOK_S)
             with suppress(StoreError, NotLeader):  # the next look says
-                failed = [each for each in self._admin.exceptions(self._job) if each not in self._before]
+                failed = [each for each in self.failures() if each not in self.before and each.epoch >= epoch]
                 if failed:
                     said = f"The new command of job {self._job!r} has failed: {failed[-1].message}"
                     raise LeaderError(f"{said}: see `ha job exceptions {self._job}`.")

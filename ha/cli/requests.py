@@ -145,13 +145,13 @@ def restart(
         return
     life, end = Life(context.admin, job), now() + timeout
     if savepoint is None:
-        answered = ask_and_wait(context, job, RESTART, request_id, timeout, hosts)
+        answered = ask_and_wait(context, job, RESTART, request_id, timeout, hosts, life)
         if exclude:
             context.tell(OF_LEADER[RESTART].undo.format(job=job))
     else:
         arguments = {FROM: savepoint, DISCARD: "yes" if discard_newer else "", **hosts}
         before = trashed(context, job)
-        answered = ask_and_wait(context, job, RESTART_FROM, request_id, timeout, arguments)
+        answered = ask_and_wait(context, job, RESTART_FROM, request_id, timeout, arguments, life)
         with suppress(StoreError):  # it is done, whether or not its undo can be told
             for _, replaced in sorted(trashed(context, job) - before):
                 context.tell(OF_LEADER[RESTART_FROM].undo.format(job=job, query=shlex.quote(replaced)))
@@ -161,7 +161,7 @@ def restart(
             f"Version {newest.version} of job {job!r} is stored, and does not run: the sidecar {runs['contender']} was "
             "started with another COMMAND, or a newer one was stored meanwhile. Start `ha run` without a COMMAND."
         )
-    life.wait(end, batch=wait == "batch")
+    life.wait(end, batch=wait == "batch", epoch=runs["epoch"] if runs is not None else 0)
 
 
 def _check_stored(context: Context, job: str) -> None:
@@ -179,6 +179,7 @@ def ask_and_wait(
     identity: str | None,
     timeout: float,
     arguments: Mapping[str, str] | None = None,
+    life: Life | None = None,
 ) -> Request:
     """Leave the request, have the leader look, and wait for the answer, which is returned."""
     # LeaderError: the request has failed, or no answer comes. NoLeader: there is no such job, it has ended, or it has
@@ -190,7 +191,7 @@ def ask_and_wait(
     if not request.state.final:
         who = f"the leader of epoch {request.epoch}" if request.epoch else "its leader, or else the next one,"
         click.echo(f"{job}: {who} is asked to {verb} (request {request.id}).", err=True)
-    request = _answer(admin, job, request, end)
+    request = _answer(admin, job, request, end, life)
     if request.state is State.DONE or context.as_json:
         where, undo = shlex.quote(request.result.get("savepoint", "")), OF_LEADER[verb].undo
         undone = [] if verb in (RESTART, RESTART_FROM) else [undo.format(job=job, where=where)]
@@ -209,15 +210,19 @@ def ask_and_wait(
     raise LeaderError(f"The request to {verb} job {job!r} is {request.state.value}. {request.said}")
 
 
-def _answer(admin: JobAdmin, job: str, request: Request, end: float) -> Request:
+def _answer(admin: JobAdmin, job: str, request: Request, end: float, life: Life | None = None) -> Request:
     """Wait until a request is answered; returns it as it is at the end of the time, if it is not."""
+    # A command that fails before that is none that was started for the request.
     requests: Requests | None = None
     shown = request.said
     while not request.state.final and now() < end:
         BOOT_CLOCK.sleep(min(POLL_S, max(0.0, end - now())))
         try:
             requests = requests or Requests(admin.directory(job))
+            failures = life.failures() if life is not None else []
             request = requests.load(request.id) or request
+            if life is not None and not request.state.final:
+                life.before = failures
             if request.said != shown and not request.state.final:
                 shown = request.said
                 click.echo(f"{job}: {shown}", err=True)

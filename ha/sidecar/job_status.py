@@ -22,6 +22,7 @@ from leader.job.cleanup import Cleanup
 from leader.job.exceptions import Exceptions
 from leader.job.failed_attempts import FailedAttempts
 from leader.job.fenced_directory import FencedDirectory
+from leader.job.request_folder import Requests
 from leader.job.status import JobStatus, Status, StatusEntry
 from leader.layout.names import SPARK, LeaderDirectory
 from store.clock import BOOT_CLOCK, Clock
@@ -309,6 +310,7 @@ def _begin_again(directory: FencedDirectory) -> None:
     status = JobStatus(directory)
     if (found := status.entry()).status.globally_terminal:
         FailedAttempts(directory).forget()  # before the job begins: those of its last run do not end this one
+        Requests(directory).refuse("The run of the job that it was meant for has ended: ask again.")  # nor do these
         if found.cleaning == "cleaning":  # or the new run's files would go into the trash
             Cleanup(directory).clean()
         status.begin_again(found.status)

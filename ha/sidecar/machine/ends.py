@@ -26,6 +26,9 @@ from leader.timing import NEVER
 BY_SIGNAL = 128  # added to the number of the signal that has ended a command
 JOB_FAILED = 1  # the exit code of a sidecar that has given the job up
 
+# What operators are told whose requests come too late.
+ENDED, HAS_FAILED = "The job has ended.", "The job has FAILED, and is not run any more: --again runs it once more."
+
 # Exit codes of a job that had ended so, and does not run: a supervisor need not try again.
 HAD_FAILED, WAS_CANCELED = 5, 6
 
@@ -113,6 +116,7 @@ def restarting_noted(state: SidecarState, event: RestartingNoted) -> None:
     if event.ended:
         state.do(Say(logging.INFO, "its program has ended the job: the command is not started again."))
         state.exit_code = 0
+        operators.job_ended(state, ENDED)
         end_work(state, *state.last_end)
         return
     delay = max(0.0, state.restart_at - state.at)
@@ -126,6 +130,8 @@ def counted(state: SidecarState, event: FailureCounted) -> None:
     if event.gave_up:
         state.exit_code = JOB_FAILED
     if isinstance(phase, Leading) and phase.leader == event.leader and (event.gave_up or phase.step is Step.RECORDING):
+        if event.gave_up:
+            operators.job_ended(state, HAS_FAILED)
         end_work(state, *state.last_end)
 
 
@@ -135,7 +141,8 @@ def finished(state: SidecarState, event: Finished) -> None:
     if isinstance(phase, Ending) and phase.leader == event.leader:
         if event.recorded:
             state.exit_code = 0
-        operators.job_ended(state, recorded=event.recorded)
+        said = ENDED if event.recorded else "The command has ended, and the job's state is not known."
+        operators.job_ended(state, said, done=event.recorded, recorded=event.recorded)
         end_work(state, *state.last_end)
 
 
@@ -161,4 +168,5 @@ def not_run(state: SidecarState, ended: Status) -> None:
     """Give the lease back: the job had ended before, and does not run again."""
     state.exit_code, level, said = _NOT_RUN[ended]
     state.do(Say(level, said))
+    operators.job_ended(state, f"The job has ended: it is {ended.value}.")
     end_work(state, "has-finished", f"The job has ended: {ended.value}.")

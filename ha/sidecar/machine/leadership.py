@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from ha.sidecar.machine.answers import answer
 from ha.sidecar.machine.commands import AbandonSavepoint, Finish, RecordEnd, Release, StepDown, Terminate
 from ha.sidecar.machine.sidecar_state import Ending, Leading, Reconciling, SidecarState, Standby, Step
+from ha.verbs.table import RESTART
 from leader.timing import NEVER
 
 KILL_MARGIN_S = 0.2  # a command that does not end when asked is killed this long before the deadline
@@ -48,6 +50,8 @@ def release(state: SidecarState) -> None:
     if isinstance(phase, Ending) and not phase.releasing:
         assert state.run is None or not state.run.granted, "nothing runs"
         abandon_savepoint(state)
+        if (present := state.requests.present) is not None and present.verb == RESTART:
+            answer(state, "This leadership has ended before the command was started again: ask again.", done=False)
         state.phase = replace(phase, releasing=True)
         state.do(Release(phase.leader, phase.successor))
 

@@ -170,6 +170,7 @@ class Machine:
             ends.not_run(state, event.ended)
         elif event.gave_up:
             state.exit_code = ends.JOB_FAILED
+            operators.job_ended(state, ends.HAS_FAILED)
             end_work(state, "gave-up", "The job has FAILED.")
         elif event.pause:
             state.waited = True

@@ -133,13 +133,12 @@ def _carry_out(state: SidecarState, request: Request, *, first: bool) -> None:
 # --- the end of the command
 
 
-def job_ended(state: SidecarState, *, recorded: bool) -> None:
-    """The job has ended; ``recorded`` if its state says so."""
+def job_ended(state: SidecarState, said: str, *, done: bool = False, recorded: bool = True) -> None:
+    """Answer everybody: the job has ended; ``done`` if that was asked for, ``recorded`` if its state says so."""
     phase = state.phase
-    said = "The job has ended." if recorded else "The command has ended, and the job's state is not known."
     _give_up_savepoints(state, "The job has ended meanwhile.")
-    answer(state, said, done=recorded)
-    if recorded and isinstance(phase, Ending):
+    answer(state, said, done=done)
+    if recorded and isinstance(phase, Leading | Ending):
         state.do(RefuseRest(phase.leader, said))
 
 

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
+from ha.cli import life as lives
 from ha.cli import requests
 from ha.cli.commands import exit_code
 from ha.cli.context import Context
-from leader.errors import Fenced, NoLeader
+from ha.cli.life import Life
+from leader.errors import Fenced, LeaderError, NoLeader
+from leader.job.exceptions import JobException
 from leader.job.request_folder import Request, State
 from store.clock import now
 from store.errors import ConnectionLost
+from tests.unit.ha.clocks import At
 
 ASKED = Request("1", "cancel", 3)
 ANSWERED = Request("1", "cancel", 3, state=State.DONE, said="The job has ended.")
@@ -54,6 +58,32 @@ def test_the_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "Requests", lambda _: SimpleNamespace(load=lambda _: ASKED))
     admin: Any = SimpleNamespace(directory=lambda _: None)
     assert requests._answer(admin, "orders", ASKED, now()) == ASKED
+
+
+def test_a_failure_before_the_answer_is_none_of_the_new_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[JobException] = []
+    admin: Any = SimpleNamespace(exceptions=lambda _: [*kept], directory=lambda _: SimpleNamespace(list=lambda _: []))
+    looks = Store(ASKED, ASKED, ANSWERED)
+
+    def look(*_: object) -> Any:
+        found = looks.look()
+        if len(looks.happens) == 2:  # the old command fails while the leader has not looked yet
+            kept.append(JobException(kind="exit-3", message="of the old one", epoch=3))
+        if found is ANSWERED:  # and so does one of an epoch that is over, of which that leader hears late
+            kept.append(JobException(kind="exit-3", message="of an older one", epoch=2))
+        return found
+
+    clock = At()
+    monkeypatch.setattr(requests, "POLL_S", 0.0)
+    monkeypatch.setattr(requests, "Requests", lambda _: SimpleNamespace(load=look))
+    for name, stand_in in (("now", clock.now), ("BOOT_CLOCK", clock)):
+        monkeypatch.setattr(lives, name, stand_in)
+    life = Life(admin, "orders")
+    assert requests._answer(admin, "orders", ASKED, now() + 60, life) == ANSWERED
+    life.wait(clock.now() + 60, batch=False, epoch=3)
+    kept.append(JobException(kind="exit-3", message="of the new one", epoch=3))
+    with pytest.raises(LeaderError, match="has failed: of the new one"):
+        life.wait(clock.now() + 60, batch=False, epoch=3)
 
 
 @pytest.mark.parametrize("told", [{("swept-1", "sums")}, ConnectionLost("No answer.")])

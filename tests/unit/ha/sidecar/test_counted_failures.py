@@ -15,6 +15,7 @@ from leader.errors import Fenced, Unreadable
 from leader.job.admin import JobAdmin
 from leader.job.failed_attempts import Attempts, FailedAttempts
 from leader.job.fenced_directory import FencedDirectory
+from leader.job.request_folder import Requests, State
 from leader.job.status import JobStatus, Status
 from leader.timing import Timing
 from store.bounded import BoundedFiles
@@ -127,12 +128,17 @@ def test_a_job_that_begins_again_begins_the_count_anew(place: Place, monkeypatch
     for most in (9, 2):
         place.count(most).add(place.leader, "exit-3", 1.0)
     assert (status.read(), place.attempts.failures) == (Status.FAILED, 2)
+    requests = Requests(place.directory)
+    requests.ask("1", "stop", kept=True)  # just before the lease was given back
     again = place.status(again=True)
     again.look()
     monkeypatch.setattr(JobStatusUpdater, "_restore", lambda *_: True)
     monkeypatch.setattr(JobStatusUpdater, "_relocate_checkpoints", lambda *_: None)
     assert again.begin(place.leader)
     assert (status.read(), place.attempts) == (Status.RUNNING, Attempts())
+    stop = requests.load("1")
+    assert stop is not None
+    assert stop.state is State.REFUSED, "it was meant for the run that has failed"
     assert place.count(2).pause(place.leader) == (0.0, False)
 
 

@@ -1,12 +1,16 @@
 """What a machine does with the requests of operators, step by step."""
 
+from collections.abc import Callable
+
 import pytest
 
-from ha.config.restart_strategy import FixedDelay
+from ha.config.restart_strategy import FixedDelay, NoRestart
 from ha.sidecar.machine import commands as do
 from ha.sidecar.machine import sidecar_events as events
 from ha.sidecar.machine.operators import PROGRAM_WITHIN_S
 from leader.job.request_folder import Request, State
+from leader.job.status import Status
+from leader.layout.names import LeaderDirectory
 from leader.timing import NEVER
 from tests.unit.ha.sidecar.machine.driven import GRACE, Driven, driven
 
@@ -268,3 +272,51 @@ def test_a_restart_while_the_last_failure_is_counted_does_not_outlive_the_job() 
     made.take(events.CommandEnded(2, 143))
     made.take(events.Released())
     assert (made.state.over, made.state.exit_code) == (True, 1)
+
+
+ENDS: dict[str, Callable[[LeaderDirectory], events.SidecarEvent]] = {
+    "the last failure": lambda leader: events.FailureCounted(leader, gave_up=True),
+    "its program": lambda leader: events.RestartingNoted(leader, ended=True),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_whoever_asks_a_job_that_ends_by_itself_is_told_so(end: str) -> None:
+    """What the present leader has not accepted would be carried out by a run that somebody starts with --again."""
+    made = driven(lambda: FixedDelay(9, 600.0) if end == "its program" else NoRestart())
+    leader = made.run()
+    made.ask("savepoint")
+    made.ask("restart")
+    made.end(3)
+    found = made.take(ENDS[end](leader))
+    assert [told for told, _ in made.answers()] == ["failed", "failed"]
+    (refuse,) = made.all(do.RefuseRest)
+    assert found.index(refuse) < found.index(do.Release(leader)), "while it may write"
+    assert refuse.said in made.answers()[1][1]
+
+
+@pytest.mark.parametrize(("ended", "gave_up"), [(Status.FAILED, False), (None, True)])
+def test_whoever_asks_a_job_that_has_ended_is_told_so_by_the_next_leader(
+    ended: Status | None, *, gave_up: bool
+) -> None:
+    made = driven()
+    leader = made.grant()
+    found = made.take(events.Begun(leader, ended, gave_up=gave_up))
+    (refuse,) = made.all(do.RefuseRest)
+    assert "FAILED" in refuse.said
+    assert found.index(refuse) < found.index(do.Release(leader))
+    assert made.all(do.LookForRequests) == [], "it accepts none"
+
+
+def test_a_restart_that_is_prepared_when_the_leadership_ends_is_told_not_to_be_done() -> None:
+    """The next leader could only say that it does not know."""
+    made = driven()
+    leader = made.run()
+    made.take(events.Marked())
+    made.end(3)
+    request = Request("1", "restart", 1)
+    made.take(events.RequestsFound(leader, (request,)))
+    assert made.all(do.PrepareRestart) == [do.PrepareRestart(leader, request)]
+    found = made.take(events.FailureCounted(leader))
+    assert made.answers() == [("failed", "This leadership has ended before the command was started again: ask again.")]
+    assert isinstance(found[-1], do.Release), "while it may write"

@@ -10,7 +10,7 @@ from ha.config.restart_strategy import FixedDelay
 from ha.sidecar.machine import commands as do
 from ha.sidecar.machine import sidecar_events as events
 from ha.sidecar.machine.machine import Machine
-from ha.sidecar.machine.sidecar_state import Ending, Standby
+from ha.sidecar.machine.sidecar_state import Ending, Leading, Standby
 from leader.job.request_folder import Request, State
 from leader.job.status import Status
 from leader.layout.names import LeaderDirectory
@@ -46,6 +46,9 @@ class World:
         self.failures: Counter[int] = Counter()
         self.releases: Counter[int] = Counter()
         self.ends: Counter[int] = Counter()
+        self.over = False
+        """Whether the job has ended for good, as its leader hears."""
+        self.refused_rest = False
         self.fails_to_start = 0.2
         self._carry_out(self.machine.begin(self.at))
 
@@ -162,24 +165,29 @@ class World:
         match command:
             case do.Begin(leader):
                 pause = dice.choice((0.0, 0.0, 4.0))
-                return events.Begun(
-                    leader,
-                    Status.FINISHED if dice.random() < 0.05 else None,
-                    dice.random() < 0.05,
-                    pause,
-                    failed=pause > 0,
-                )
+                ended = Status.FINISHED if dice.random() < 0.05 else None
+                gave_up = ended is None and dice.random() < 0.05
+                self._over(leader, ended is not None or gave_up)
+                return events.Begun(leader, ended, gave_up, pause, failed=pause > 0)
             case do.NoteRestarting(leader):
-                return events.RestartingNoted(leader, ended=dice.random() < 0.1)
+                ended_by_program = dice.random() < 0.1
+                self._over(leader, ended_by_program)
+                return events.RestartingNoted(leader, ended=ended_by_program)
             case do.RecordCancelling(leader):
                 return events.CancellingNoted(leader)
             case do.CountFailure(leader):
-                return events.FailureCounted(leader, gave_up=dice.random() < 0.1)
+                gave_up = dice.random() < 0.1
+                self._over(leader, gave_up)
+                return events.FailureCounted(leader, gave_up=gave_up)
             case do.ForgetFailures(leader):
                 return events.Forgotten(leader)
             case do.Finish(leader):
                 assert not (self.run and self.granted), "nothing runs of a job that ends"
-                return events.Finished(leader, recorded=dice.random() < 0.8)
+                recorded = dice.random() < 0.8
+                self.over = self.over or recorded
+                return events.Finished(leader, recorded=recorded)
+            case do.RefuseRest():
+                self.asked, self.refused_rest = [], True
             case do.Release(leader):
                 assert not (self.run and self.granted), "nothing runs when the lease is given back"
                 assert leader.epoch == self.epoch
@@ -214,6 +222,10 @@ class World:
                 self.starts += 1
                 return events.Started(run)
         return None
+
+    def _over(self, leader: LeaderDirectory, ended: bool) -> None:
+        phase = self.machine.state.phase
+        self.over = self.over or (ended and isinstance(phase, Leading) and phase.leader == leader)
 
     def settle(self) -> None:
         self.fails_to_start = 0.0
@@ -253,6 +265,7 @@ def check(world: World, steps: int) -> None:
     assert not isinstance(phase, Ending), "a leadership that ends is given back"
     if state.exit_code is not None:
         assert state.over, "a sidecar that is to end ends"
+        assert world.refused_rest or not world.over, "whoever asks a job that has ended is told so"
     else:
         assert not isinstance(phase, Standby), "all is well, and it leads"
         assert (world.run and world.granted) or state.start_at < world.at + 60.0, "a job that can run runs"
