@@ -1,7 +1,8 @@
-"""Each kind of sink in one program, as declared queries: grid.py JOB INPUT OUTPUT. Line 0 and so on are in the input.
+"""Each kind of sink in one program, as declared queries: grid.py INPUT OUTPUT JOB BROKERS TOPIC.
 
-Every query publishes the lines below OUTPUT in a directory of its own name. ``workers`` adds the epoch that its Python
-worker has looked up. The sources have names where Spark knows such.
+Line 0 and so on are in the input. Every query publishes them below OUTPUT in a directory of its own name, and
+``topic`` to TOPIC. ``workers`` adds the epoch that its Python worker has looked up. The sources have names where Spark
+knows such.
 """
 
 import logging
@@ -17,12 +18,12 @@ import ha.spark.worker
 from tests.system.spark.conftest import SETTINGS
 
 NAMED = hasattr(__import__("pyspark.sql.streaming", fromlist=["x"]).DataStreamReader, "name")
-QUERIES = ("output", "format", "regional", "letters", "workers")
+QUERIES = ("output", "format", "regional", "letters", "workers", "topic")
 
 if __name__ == "__main__":
     logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("ha").setLevel(logging.INFO)
-    name, source, target = sys.argv[1:]
+    source, target, name, brokers, topic_name = sys.argv[1:]
     job = ha.spark.Job(name, named_sources=NAMED)
 
     def lines(spark: SparkSession) -> DataFrame:
@@ -58,5 +59,10 @@ if __name__ == "__main__":
         epoch = sql.udf(lambda _: str(ha.spark.worker.job_master().epoch)).asNondeterministic()
         asked = lines(spark).select(sql.concat("value", sql.lit(" by "), epoch("value")).alias("value"))
         return asked.writeStream.foreachBatch(made)
+
+    @job.query(writes=["topic"])
+    def topic(spark: SparkSession, leadership: ha.Leadership) -> Any:
+        made = ha.spark.Topic(leadership, topic_name, options=brokers, name="topic")
+        return lines(spark).writeStream.foreachBatch(made)
 
     job.run(SparkSession.builder.master("local[2]").config(map=dict(SETTINGS)).getOrCreate())
