@@ -13,7 +13,6 @@ import ha
 from benchmarks.context import Context, servers
 from benchmarks.drawing import dotted
 from benchmarks.measuring import rotated
-from benchmarks.measuring import turns as take_turns
 from benchmarks.programs import answer, measured
 from benchmarks.result import Cell, Result, Target, at_least, at_most, table
 from benchmarks.spark.session import await_batch, newest, session
@@ -66,7 +65,8 @@ def run(context: Context) -> Result:
         if context.against:
             packages = packages_of(context.against, context.folder)
             environments[context.against] = with_packages(packages, environment)
-        for number, version in take_turns(versions, rounds, context.say):
+        for number, version in [(at, each) for at in range(rounds) for each in rotated(versions, at)]:
+            context.say(f"Round {number + 1} of {rounds}, {version or 'this commit'}")
             told = {"version": version, "number": number, "first": number // len(versions), "batches": batches}
             ran = measured("benchmarks.spark.outputs", told, context.folder, environments[version])
             turns += [Turn(**each) for each in ran]

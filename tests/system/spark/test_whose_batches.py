@@ -309,6 +309,8 @@ def test_the_ledger_finds_a_batch_that_is_gone(program: Program, sink: str, caps
     assert program.say("output", "verify", "orders") == 1
     said = capsys.readouterr().out
     assert "output  gap  it lacks batch 2, committed by query 'words': the rows are not published." in said
+    assert program.say("output", "list", "orders") == 0
+    assert "  gap: it lacks batch 2, committed by query 'words': the rows are not published." in capsys.readouterr().out
     assert "output  gap  batch 2 is gone from its journal: batch 3 was decided right after 2." in said
     (gap,) = Ledger(program.leadership.own).gaps()
     assert gap.batches == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ha.outputs.ledger import Gap, LedgerQuery, broken, gaps, lacking
+from ha.outputs.ledger import Gap, LedgerQuery, broken, gaps, lacking, touched
 from ha.outputs.lines import MOST_SHIFTS, Lines
 from ha.outputs.record import NOBODY_KNOWS
 
@@ -93,3 +93,17 @@ def test_a_mark_belongs_to_its_tenure_and_says_since_when() -> None:
     assert STRICT.having("line=1~0~5~0b~other").marks == {}
     assert STRICT.having(without={"every=0~2"}).marks == {}
     assert STRICT.names == [FIRST], "a rewind keeps marks as they are"
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({}, []),
+        ({0: 5, 1: 5, 2: 6}, []),
+        ({0: 7, 1: 5, 2: 6}, [0]),
+        ({0: 9, 1: 8, 2: 6, 3: 10}, [0, 1]),
+        ({0: 5, 1: 9}, []),
+    ],
+)
+def test_a_folder_that_was_changed_after_a_later_ones_was_touched(changed: dict[int, int], found: list[int]) -> None:
+    assert touched(changed) == found

@@ -153,3 +153,28 @@ def test_a_reader_follows_the_job_to_its_next_leader(place: Place) -> None:
     reader = JournalReader(finds)
     assert [each.name for each in reader.outputs()] == ["output"]
     assert stale == []
+
+
+def test_files_among_those_of_a_batch_that_were_not_decided_are_told(place: Place) -> None:
+    publish(place, place.journal(), 0, 1)
+    (place.root / "out/day=2/batch=1/part-9").write_text("rows")
+    (place.root / "out/day=2/batch=1/.part-9.crc").touch()
+    (place.root / "out/day=2/batch=1/_mark").touch()
+    whole, mixed = verified(place, 0, 1)
+    assert (whole.condition, whole.surplus) == ("complete", [])
+    assert (mixed.condition, mixed.missing, mixed.surplus) == ("mixed", [], ["day=2/batch=1/part-9"])
+
+
+def test_one_batch_is_looked_at_in_as_many_partitions_as_are_asked_for(place: Place) -> None:
+    publish(place, place.journal(), 0, 1)
+    for day in DAYS:
+        for batch in range(2):
+            (place.root / f"out/{day}/batch={batch}/part-0").unlink()
+    reader = JournalReader(place.directory)
+    (output,) = reader.outputs()
+    with BoundedFiles(
+        lambda: LocalFiles(place.root / "out", durable=False), uri=(place.root / "out").as_uri()
+    ) as target:
+        found = [reader.look(output, batch, target, most=most).missing for batch in range(2) for most in (0, 1, None)]
+    first, second = ([f"{day}/batch={batch}/part-0" for day in DAYS] for batch in range(2))
+    assert found == [[], first[:1], first, [], second[1:], second]

@@ -21,8 +21,6 @@ from store.files import Entry
 from store.local import LocalFiles
 from tests.unit.ha.outputs.place import Place
 
-WORDS = Line("0a", "words")
-
 IDENTITY = "00000000-0000-0000-0000-00000000000a"
 
 
@@ -39,17 +37,21 @@ class Job(Place):
         self.kept: list[tuple[str, str, str]] = []
         directory = FencedDirectory(files, "orders", LeaderDirectory.parse(self.home.name), 5.0)  # type: ignore[arg-type]
         self.books = Ledger(self._counting(directory))
-        leadership = SimpleNamespace(
+        self.leadership = SimpleNamespace(
             own=self._counting(directory), job="orders", keep_failure=self._keep,
             directory=self.home.as_uri(), open_files=self._target,
         )  # fmt: skip
         self.report = root / "report"
-        self.watch = LedgerWatch(cast("Leadership", leadership), lambda: self.report, lambda: self.at)
+        self.take_over()
         self.line = Line(IDENTITY, "words")
         (self.home / "spark/words/commits").mkdir(parents=True)
         (self.home / "spark/words/offsets").mkdir()
         (self.home / "spark/words/metadata").write_text(json.dumps({"id": IDENTITY}))
         self.out = self.journal("clicks")
+
+    def take_over(self) -> None:
+        """Have a leader that knows nothing yet."""
+        self.watch = LedgerWatch(cast("Leadership", self.leadership), lambda: self.report, lambda: self.at)
 
     def _counting(self, directory: FencedDirectory) -> Any:
         def listed(folder: str = "") -> list[Entry]:

@@ -51,6 +51,11 @@ def test_a_gap_of_an_older_thousand_stays_one(ledger_job: Job) -> None:
         ledger_job.at += PAUSE_S
         ledger_job.watch.committed("words", number)
     assert [each.lacking for each in read(path_beside(ledger_job.report, "ledger"))] == [1]
+    ledger_job.take_over()
+    ledger_job.kept.clear()
+    ledger_job.watch.committed("words", 1009)
+    assert len(ledger_job.told()) == 1, "a next leader lists what is kept"
+    assert "it lacks batch 1, committed" in ledger_job.told()[0]
 
 
 def test_a_function_that_skips_batches_is_not_blamed(ledger_job: Job) -> None:
