@@ -142,6 +142,11 @@ STAGES: Mapping[str, Stage] = {
             "tests/unit/ha/cli/test_status.py",
         ),
     ),
+    "lacks": Stage(
+        "what a host lacks for a while, in each process: threads, memory, descriptors, room, ports",
+        ("tests/system/lacks/",),
+        minutes=60.0,
+    ),
     "sandboxes": Stage(
         "the sandbox: servers that are killed, paused, wiped, that follow one another, and whose silence ends the gate",
         (
