@@ -70,6 +70,7 @@ class Plan:
         operated: whether leaders look for what operators ask of them.
         attempts: after so many failures of the command in a row the job is given up; 0: leaders run no command.
         progress: share of the commands that complete a batch before they fail.
+        store: the name of a store that lies, which is tried before anybody contends; empty for one that does not.
         unruly: whether clocks err by more than the bound: then only the fence holds, and S1 is not judged.
         steps: in order.
     """
@@ -100,6 +101,7 @@ class Plan:
     attempts: int = 0
     progress: float = 0.0
     unruly: bool = False
+    store: str = ""
     steps: tuple[Step, ...] = ()
 
     @property

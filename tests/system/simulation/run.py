@@ -74,8 +74,8 @@ def simulate(plan: Plan) -> Run:
     run.violations += system.found
     run.violations += check(judged(system))
     run.violations += check_conditions(system)
-    if plan.unruly:
-        run.violations = [each for each in run.violations if each.guarantee != "S1"]
+    excused = "S1" if plan.unruly else "L1" if plan.store else ""  # nobody is to lead at a store that lies
+    run.violations = [each for each in run.violations if each.guarantee != excused]
     run.violations.sort(key=lambda violation: violation.at)
     return run
 

@@ -9,6 +9,7 @@ from leader.layout.information import Record
 from leader.layout.lease import Lease
 from leader.layout.names import RECORD, STATUS, newest
 from leader.layout.znodes import Node
+from tests.system.simulation import stores
 from tests.system.simulation.blocking import Tasks
 from tests.system.simulation.disturbances import Disturbances
 from tests.system.simulation.ensemble import Ensemble
@@ -49,7 +50,7 @@ class System:
         """Values that leaders wrote into ZooKeeper, by path."""
         self.tasks = Tasks()
         self.disturbances = Disturbances(lambda: self.world.now)
-        self.files = Namespace()
+        self.files = stores.LIARS[plan.store]() if plan.store else Namespace()
         self.files.told = self._stored
         self.files.now = lambda: self.world.now
         self.ensemble: Ensemble | None = None
@@ -181,6 +182,9 @@ class System:
         self.hosts[name] = sidecar
         if plan.attempts or plan.operated:
             sidecar.runs_commands(plan, self.failures, self.ledger, again=again)
+        if plan.store and (said := stores.broken(self.files)):
+            self.note(f"{name} does not contend: {said}", "refused root")
+            return
         sidecar.contend()
         if lender := plan.lender_of(name):
             Socket(sidecar, lambda: self._holder(lender))

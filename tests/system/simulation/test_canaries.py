@@ -16,12 +16,13 @@ from tests.system.simulation.reader_canaries import READERS
 from tests.system.simulation.record_canaries import RECORDS
 from tests.system.simulation.request_canaries import REQUESTS
 from tests.system.simulation.run import simulate
+from tests.system.simulation.store_canaries import STORES
 from tests.system.simulation.stranger_canaries import STRANGERS
 
 Catch = tuple[int, str]
 PROCESSOR_S = 900
 """Of each process that hunts; all mutants take two of them 50 s each."""
-ALL = (*LEADERSHIP, *ADOPTIONS, *LENDING, *MARKS, *RECORDS, *REQUESTS, *ESCALATIONS, *READERS, *STRANGERS)
+ALL = (*LEADERSHIP, *ADOPTIONS, *LENDING, *MARKS, *RECORDS, *REQUESTS, *ESCALATIONS, *READERS, *STRANGERS, *STORES)
 
 TRIED_FIRST = {
     "a batch counts for nothing at a grant": 43,
@@ -40,6 +41,7 @@ TRIED_FIRST = {
     "a sidecar that comes back forgets the failures": 59,
     "a snapshot's freshness counts from the answer": 4,
     "a standby seizes a paused lease of which it has heard": 147,
+    "a store that replaces is not tried": 3,
     "a stranger's node attests a dead leader": 30,
     "an unknown outcome is taken for refused": 135,
     "endpoints that are listed are taken for published": 114,
