@@ -84,6 +84,8 @@ def _core_site(state: State) -> dict[str, str]:
         "ha.failover-controller.cli-check.rpc-timeout.ms": "3000",
         "ha.failover-controller.graceful-fence.rpc-timeout.ms": "2000",
         "ha.failover-controller.graceful-fence.connection.retries": "1",
+        # Its superuser may act for others, as a gateway does that is put before it.
+        **{f"hadoop.proxyuser.{state.user}.{each}": "*" for each in ("hosts", "groups")},
     }
 
 
