@@ -156,9 +156,11 @@ STAGES: Mapping[str, Stage] = {
         ),
     ),
     "faults": Stage(
-        "stores that fail: two NameNodes, routers, groups, ensembles, quotas",
+        "stores that fail: two NameNodes, HttpFS, routers, groups, ensembles, quotas",
         (
-            *_integration("namenode_groups", "namenodes", "router", "server_faults", "takeovers", "zookeeper_faults"),
+            *_integration(
+                "mounted", "namenode_groups", "namenodes", "router", "server_faults", "takeovers", "zookeeper_faults"
+            ),
             *_integration("gateway", "hdfs_faults", "shards", "succession", "suspicion"),
             *_of("system/integration/test_metrics", "an_outage_of_zookeeper"),
             *_of("system/integration/test_processes", "leadership_is_moved_by_hand"),

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ha.hosts.java import FLAGS, find_java
-from ha.sandbox.jars import Bundle, fetched, spark_jars
+from ha.sandbox.jars import Bundle
 from ha.sandbox.polling import until
 from ha.sandbox.ports import LOOPBACK, free_ports, listens
 from tests.limits import HANGS_S
 from tests.system.integration.gateway import Gateway
+from tests.system.integration.jars import had
 
 HADOOP = "3.4.2"
 """The newest whose HttpFS the registry has."""
@@ -74,15 +75,14 @@ WITHIN_S = 60.0
 
 @contextmanager
 def httpfs(folder: Path, hadoop_conf: Path) -> Iterator[Gateway]:
-    """Run HttpFS in the block, with its configuration and its log in a folder.
+    """Run HttpFS in the block, with its configuration and its log in a folder. Without its jars the test is skipped.
 
     Whoever calls is one whom the NameNode lets act for others; its address is in ``hadoop_conf``.
 
     Raises:
-        SandboxError: the jars cannot be had, or it does not serve.
+        SandboxError: it does not serve.
     """
-    java = find_java()
-    spare = [jar for each in FROM_SPARK for jar in sorted(spark_jars().glob(f"{each}-[0-9]*.jar"))]
+    java, jars = find_java(), had(HTTPFS, *FROM_SPARK)
     (port,) = free_ports(1)
     settings = {
         "httpfs.http.hostname": LOOPBACK,
@@ -100,7 +100,7 @@ def httpfs(folder: Path, hadoop_conf: Path) -> Iterator[Gateway]:
     command = [
         *(str(java.path), *FLAGS, "--add-opens", OPENS, f"-Dhttpfs.home.dir={folder}"),
         *(f"-Dhttpfs.{name}.dir={folder / at}" for name, at in (("config", "conf"), ("log", "log"), ("temp", "temp"))),
-        *("-cp", os.pathsep.join(map(str, [folder / "conf", *fetched(HTTPFS, java.path, lambda _: None), *spare]))),
+        *("-cp", os.pathsep.join(map(str, [folder / "conf", *jars]))),
         MAIN,
     ]
     written = folder / "httpfs.log"

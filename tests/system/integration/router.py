@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ha.hosts.java import FLAGS, find_java
-from ha.sandbox.jars import Bundle, fetched, spark_jars
+from ha.sandbox.jars import Bundle
 from ha.sandbox.polling import until
 from ha.sandbox.ports import LOOPBACK, free_ports
 from store.errors import StoreError
 from store.open import open_files
 from tests.limits import HANGS_S
+from tests.system.integration.jars import had
 
 HADOOP = "3.4.1"
 """The newest whose router the registry has; PySpark's client jars, with which the sandbox's servers run, have none."""
@@ -49,7 +50,7 @@ WITHIN_S = 60.0
 def routing(
     folder: Path, namenodes: Mapping[str, Sequence[str]], mounts: Mapping[str, tuple[str, str]]
 ) -> Iterator[str]:
-    """Run a router, with its state in files; give its address.
+    """Run a router, with its state in files; give its address. Without its jars the test is skipped.
 
     Args:
         folder: for its configuration, its state and its logs.
@@ -57,13 +58,9 @@ def routing(
         mounts: for each path of the router, the nameservice and the path there.
 
     Raises:
-        SandboxError: the jars cannot be had, or it does not serve.
+        SandboxError: it does not serve.
     """
-    java, spark = find_java(), spark_jars()
-    jars = [
-        *fetched(ROUTER, java.path, lambda _: None),
-        *(jar for each in FROM_SPARK for jar in sorted(spark.glob(f"{each}-[0-9]*.jar"))),
-    ]
+    java, jars = find_java(), had(ROUTER, *FROM_SPARK)
     rpc, admin = (f"{LOOPBACK}:{port}" for port in free_ports(2))
     prefix = "dfs.federation.router"
     settings = {

@@ -16,16 +16,13 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 import ha
-from ha.hosts.host_error import HostError
-from ha.hosts.java import find_java
 from ha.sandbox import Sandbox
-from ha.sandbox.jars import fetched
 from leader.errors import InvalidSettings
 from store.contract import TRIED, broken, fresh
 from store.open import driver_of, open_files
 from tests.patience import PATIENCE_S
 from tests.system.integration.gateway import BYTES, Gateway, gateway
-from tests.system.integration.httpfs import HTTPFS, httpfs
+from tests.system.integration.httpfs import httpfs
 from tests.unit.ha.programs import HA, QUICK, Program
 from tests.unit.store.drivers import names
 
@@ -67,10 +64,6 @@ STEPS = (
 @pytest.fixture(scope="module")
 def served(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """HttpFS itself, before the sandbox's NameNode."""
-    try:
-        fetched(HTTPFS, find_java().path, lambda _: None)
-    except HostError as error:
-        pytest.skip(f"The jars of HttpFS cannot be had: {error}")
     with httpfs(tmp_path_factory.mktemp("httpfs"), Path(sandbox.environment()["HADOOP_CONF_DIR"])) as it:
         yield it
 

@@ -9,13 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 
 import ha
-from ha.hosts.host_error import HostError
-from ha.hosts.java import find_java
-from ha.sandbox.jars import fetched
 from store.errors import Invalid, NotFound, StoreError, Unknown
 from store.open import open_files
 from tests.system.integration.participants import Team, new_job
-from tests.system.integration.router import ROUTER, routing
+from tests.system.integration.router import routing
 from tests.system.integration.waiting import until
 from tests.unit.store.test_remote_errors import Relay, serving
 
@@ -34,10 +31,6 @@ def relays(hdfs_uri: str) -> list[Relay]:
 @pytest.fixture(scope="module")
 def router(hdfs_uri: str, relays: list[Relay], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Its address. Behind ``/lost1`` a nameservice loses an answer, behind ``/lost2`` one with two NameNodes."""
-    try:
-        fetched(ROUTER, find_java().path, lambda _: None)
-    except HostError as error:
-        pytest.skip(f"The jars of a router cannot be had: {error}")
     direct = urlsplit(hdfs_uri)
     with ExitStack() as stack:
         one, first, second = (stack.enter_context(serving(relays[each])) for each in (0, 1, 1))
