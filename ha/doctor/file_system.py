@@ -59,7 +59,7 @@ def _probe(files: BoundedFiles, timeout: float) -> Iterator[Finding]:
     yield ok("replacing", "A rename is done once, and onto an existing directory it is refused.")
     try:
         yield _race(files, name, timeout)
-        files.call("probe", lambda driver: _sweep(driver, name), timeout)
+        files.call("probe", lambda driver: sweep(driver, "", name), timeout)
         hindered = check_contents(files, "", CONTENTS, timeout)
         yield hindered or ok(CONTENTS, "A file with a byte in it can be written there.")
     except StoreError as error:
@@ -106,13 +106,13 @@ def _race(files: BoundedFiles, name: str, timeout: float) -> Finding:
     )
 
 
-def _sweep(driver: Files, present: str) -> None:
-    """Delete what tries of the contract have left that were killed, by the clock of the store."""
-    there = {each.name: each.modified_ms for each in driver.list("")}
+def sweep(driver: Files, folder: str, present: str) -> None:
+    """Delete what tries of the contract have left there that were killed, by the store's clock at ``present``."""
+    there = {each.name: each.modified_ms for each in driver.list(folder)}
     for name, modified_ms in there.items():
         if name.startswith(contract.TRIED) and modified_ms < there.get(present, 0) - LEFT_OVER_MS:
             with suppress(NotFound):
-                driver.delete(name, recursive=True)
+                driver.delete(f"{folder}/{name}".lstrip("/"), recursive=True)
 
 
 def _renaming(source: str, target: str) -> Callable[[Files], None]:

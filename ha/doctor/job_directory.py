@@ -9,7 +9,7 @@ import msgspec
 
 from ha.config.setting import nearest
 from ha.config.stores import Stores
-from ha.doctor.file_system import check_contents
+from ha.doctor.file_system import check_contents, sweep
 from ha.doctor.finding import Finding, failed, ok, remedy, warning
 from ha.outputs.reading import JournalReader
 from leader.errors import LeaderError
@@ -67,6 +67,8 @@ def check_job_directory(
     look = first.confirmed(second)
     fine = ok(what, f"Its leader directory is {look.present.name}, and this user may write there.")
     yield check_contents(files, f"{job}/{look.present.name}", what, timeout) or fine
+    # By the time of the leader directory, which was written to just now.
+    files.outcome("probe", lambda driver: sweep(driver, job, look.present.name), timeout)
     yield from _others(files, job, look.present, timeout)
     for name in sorted(look.directories):
         found = f"{name} looks like a leader directory, and no leader made it."

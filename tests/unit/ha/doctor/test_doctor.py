@@ -1,5 +1,6 @@
 """``ha host doctor``: each line is ok, a warning or failed, and says what to do."""
 
+import itertools
 import json
 import os
 import threading
@@ -25,7 +26,8 @@ from leader.layout.names import LeaderDirectory
 from leader.layout.tree import NOBODY
 from store.bounded import BoundedFiles
 from store.clock import wall
-from store.contract import TRIED
+from store.contract import TRIED, broken, fresh
+from store.counting import REQUESTS, CountedFiles
 from store.errors import Invalid, NoSpace
 from store.files import Entry
 from store.local import LocalFiles
@@ -113,6 +115,34 @@ def test_what_a_try_that_was_killed_has_left_is_deleted(
     assert levels(check_file_system(files, 5.0))["rename"] is Level.OK
     assert (folder.name in named(files, "")) is left
     assert "orders" in named(files, "")
+
+
+class Killed(BaseException):
+    """Nothing is done after it."""
+
+
+@pytest.mark.parametrize("folder", ["", "orders"])
+def test_a_try_that_is_killed_at_any_request_leaves_only_what_is_deleted(
+    files: BoundedFiles, tmp_path: Path, folder: str
+) -> None:
+    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
+    before, most = named(files, folder), 0
+    for last in range(8):
+        requests = itertools.count()
+
+        def kill(*_: object, last: int = last, requests: Iterator[int] = requests) -> None:
+            if next(requests) == last:
+                raise Killed
+
+        with pytest.raises(Killed):
+            broken(CountedFiles(LocalFiles(tmp_path / "jobs"), REQUESTS["hdfs"], kill), fresh(folder))
+        left = [name for name in named(files, folder) if name.startswith(TRIED)]
+        most = max(most, len(left))
+        for name in left:
+            os.utime(tmp_path / "jobs" / folder / name, (wall() - LEFT_OVER_MS / 1000 - 60,) * 2)
+        assert all(each.level is Level.OK for each in (examined(files) if folder else check_file_system(files, 5.0)))
+        assert named(files, folder) == before
+    assert most == 2
 
 
 class Unreadable(LocalFiles):
