@@ -96,6 +96,7 @@ class Watched:
     refused: tuple[str, str] = ("", "")
     said: tuple[str, str] = ("", "")
     look: Callable[[], object] = bool
+    over: Callable[[], object] = bool  # the check of the last guard, while there is none
     told: set[str] = field(default_factory=set)  # queries that may repeat rows, whatever their outputs take
 
 
@@ -154,19 +155,20 @@ def noted(file: Path) -> dict[str, str]:
 
 @contextmanager
 def guarded(guard: Guard) -> Iterator[None]:
-    """Guard the queries that start in the block."""
+    """Guard the queries that start in the block; after it none starts that this guard refuses, until the next one."""
     import pyspark.sql.streaming.readwriter as module  # noqa: PLC0415  # a sidecar has none
 
     from ha.hook import batch_functions, misses, recovery  # noqa: PLC0415  # stand beside a copy of this file
 
     for asked in (batch_functions, misses, recovery):
         asked.change(module)
-    guards = change(module).guards
-    guards.append(guard)
+    watched = change(module)
+    watched.guards.append(guard)
     try:
         yield
     finally:
-        guards.remove(guard)
+        watched.over = guard.check  # before it is removed: a thread may be about to start one
+        watched.guards.remove(guard)
 
 
 def knows_batches(query: str) -> None:
@@ -219,11 +221,12 @@ def _asking(start: Any, called: str) -> Any:
             if value is not None:
                 getattr(self, name)(value)
         given = [place] if place is not None else []
-        watched, check, name = self.ha_watched, bool, ""
-        if watched.guards:
-            check = watched.guards[-1].check
-            check()
-            name = _ask(self, watched.guards[-1], table=str(place) if called != "path" else "")
+        watched, name = self.ha_watched, ""
+        guard = next(reversed(watched.guards), None)
+        check = guard.check if guard else watched.over
+        check()
+        if guard:
+            name = _ask(self, guard, table=str(place) if called != "path" else "")
         context, every = self._spark.sparkContext, _publishes(_Said(self.ha_noted).function)
         before = context.getLocalProperty(EVERY)
         context.setLocalProperty(EVERY, "true" if every else None)  # which the threads of the query inherit
@@ -274,10 +277,8 @@ class _Said:
 def _ask(writer: Any, guard: Guard, *, table: str) -> str:
     """Refuse a query that would lose rows, tell of one that may; return its name."""
     said = _Said(writer.ha_noted)
-    name, location = said.options.get("queryname", said.name), said.options.get("checkpointlocation", "")
-    default = writer._spark.conf.get(LOCATION, None) or ""  # noqa: SLF001  # a Connect session has no such writer
-    if not location and _path(default) != _path(guard.checkpoints):
-        location = f"{default}/{name}" if default else "in a temporary directory"
+    name = said.options.get("queryname", said.name)
+    location = _place(writer, said, name, guard.checkpoints)
     elsewhere = unguarded(name, location, guard.checkpoints)
     why = elsewhere or writer.ha_lost(writer, said.format, said.mode)
     ours = said.format == "ha" or _publishes(said.function)
@@ -289,8 +290,11 @@ def _ask(writer: Any, guard: Guard, *, table: str) -> str:
         writer.option("checkpointLocation", f"{guard.checkpoints}/{uuid.uuid4()}")
     if ours:
         _check(said, called, guard, table=bool(table))
-    if said.format == "ha" and said.columns and OPTION not in said.options:
-        writer.option("partitionBy", ",".join(said.columns))
+    if said.format == "ha":
+        if said.columns and OPTION not in said.options:
+            writer.option("partitionBy", ",".join(said.columns))
+        # Spark looks for a format of Python's in the session of this thread, and only the first thread has one.
+        writer._spark._jvm.SparkSession.setActiveSession(writer._spark._jsparkSession)  # noqa: SLF001
     if why:
         guard.tell(name, f"{UNGUARDED}: {why}")
     elif not ours:
@@ -299,6 +303,18 @@ def _ask(writer: Any, guard: Guard, *, table: str) -> str:
             guard.tell(name, doubt)
             writer.ha_watched.told.update({name} if for_good else ())
     return str(name)
+
+
+def _place(writer: Any, said: _Said, name: str, checkpoints: str) -> str:
+    """Return where a query keeps its checkpoint; empty for its leader's folder, which another session is told."""
+    location = said.options.get("checkpointlocation", "")
+    default = writer._spark.conf.get(LOCATION, None) or ""  # noqa: SLF001  # a Connect session has no such writer
+    if location or _path(default) == _path(checkpoints):
+        return location
+    if name and not (default or fault(name)):  # of another session than the one that leads
+        writer.option("checkpointLocation", f"{checkpoints}/{name}")
+        return ""
+    return f"{default}/{name}" if default else "in a temporary directory"
 
 
 def _check(said: _Said, called: str, guard: Guard, *, table: bool) -> None:

@@ -27,6 +27,7 @@ from ha.config.stores import Stores
 from ha.leadership.dry_run_job import ALONE, is_dry_run
 from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
+from ha.spark.driver.lead_session import REHEARSES
 from ha.spark.queries.query_events import publish_checkpoints
 from ha.spark.session.spark_session import configured
 from ha.spark.session.state_defaults import defaults
@@ -154,7 +155,7 @@ class _Rehearsing:
         self._stop = threading.Event()
         self._plays = threading.Event()
         self._done = 0
-        self._thread = threading.Thread(target=self._run, name="ha-rehearsal", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=REHEARSES, daemon=True)
         self._began = now()
 
     def begin(self) -> None:

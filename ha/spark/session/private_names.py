@@ -98,8 +98,17 @@ def python_batches(session: Any) -> list[Any]:
 
 def running_queries(spark: SparkSession) -> dict[str, Any]:
     """Return the JVM's running queries of all sessions, by their ids."""
-    shared = _named(spark, "_jsparkSession").sharedState()
-    return {str(each.id()): each for each in list(shared.activeStreamingQueries().values())}
+    return _running(_named(spark, "_jsparkSession"))
+
+
+def newer_queries(spark: SparkSession) -> list[Any]:
+    """Return the running queries of the context that the program has built after it has stopped this session's."""
+    newest = jvm_of(spark).SparkSession.getDefaultSession()
+    return list(_running(newest.get()).values()) if newest.isDefined() else []
+
+
+def _running(session: Any) -> dict[str, Any]:
+    return {str(each.id()): each for each in list(session.sharedState().activeStreamingQueries().values())}
 
 
 def file_format(spark: SparkSession, source: str) -> Any:

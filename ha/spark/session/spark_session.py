@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ha.hosts.held_process import ending_of
 from ha.leadership.leadership import Leadership
-from ha.spark.session.private_names import check_version, jvm_of, running_queries
+from ha.spark.session.private_names import check_version, jvm_of, newer_queries, running_queries
 from leader.errors import InvalidSettings, NotLeader
 from store.errors import StoreError
 
@@ -131,7 +131,7 @@ def explain(error: BaseException, leadership: Leadership) -> NotLeader | None:
 
 def _stop_all(spark: SparkSession) -> None:
     try:
-        queries = running_queries(spark).values()
+        queries = [*running_queries(spark).values(), *newer_queries(spark)]
         stopping = [threading.Thread(target=_stop, args=(each,), daemon=True) for each in queries]
     except Exception as error:  # noqa: BLE001  # py4j's, if the JVM is gone, and the queries with it
         _log.debug("There are no queries to stop: %s", error)

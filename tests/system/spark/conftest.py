@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ha.hook import guarding
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
 from ha.sidecar.command.spark_overlay import CLOSING
@@ -39,6 +40,14 @@ def lasting(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     # The pause before a try is repeated, 1.25 s with these leases: each job that is new pays it once.
     monkeypatch.setattr(Timing, "retry", property(lambda _: 0.05))
+
+
+@pytest.fixture(autouse=True)
+def another_program() -> Iterator[None]:
+    """Have a test start queries though another one has led in this process."""
+    yield
+    if (watched := guarding._watched()) is not None:
+        watched.over = bool
 
 
 @pytest.fixture

@@ -76,9 +76,16 @@ def test_one_asked_to_hand_over_stops_its_queries(spark: SparkSession, job: str,
 
 
 def test_nothing_goes_on_or_begins_after_the_end(spark: SparkSession, job: str, hdfs_uri: str, tmp_path: Path) -> None:
-    """Neither a query of another session, nor one that the program starts whatever happens."""
+    """Neither a query of another session, nor one that the program starts whatever happens, in the block or later."""
     feed(tmp_path, 0)
     refused: list[str] = []
+
+    def try_all() -> None:
+        for session in (spark, spark.newSession()):
+            try:
+                start(session, tmp_path)
+            except NotLeader as error:
+                refused.append(str(error))
 
     def run() -> None:
         with lead(job, spark, hdfs_uri) as leadership:
@@ -86,15 +93,12 @@ def test_nothing_goes_on_or_begins_after_the_end(spark: SparkSession, job: str, 
             threading.Thread(target=leadership.resign).start()
             query.awaitTermination()
             eventually(lambda: not other.isActive)
-            for session in (spark, spark.newSession()):
-                try:
-                    start(session, tmp_path)
-                except NotLeader as error:
-                    refused.append(str(error))
+            try_all()
 
     with pytest.raises(NotLeader, match="was over before the work was"):
         run()
-    assert len(refused) == 2
+    try_all()
+    assert len(refused) == 4
     assert all("is over, so this query is not started" in each for each in refused)
 
 

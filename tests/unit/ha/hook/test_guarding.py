@@ -8,10 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyspark.sql.streaming.readwriter  # noqa: F401  # before a fixture puts another module in its place
 import pytest
 
-from ha.hook import batch_functions, guarding, recovery
-from ha.hook.guarding import Guard, Refused, change, fault, unguarded
+from ha.hook import batch_functions, guarding, misses, recovery
+from ha.hook.guarding import Guard, Refused, change, fault, guarded, unguarded
 
 HERE = "hdfs://names:8020/ha/orders/leader/spark"
 
@@ -30,7 +31,9 @@ class Writer:
             getLocalProperty=lambda _: None, setLocalProperty=lambda *said: self.properties.append(said)
         )
         conf = SimpleNamespace(get=lambda name, _: self.settings.get(name))
-        self._spark = SimpleNamespace(sparkContext=context, conf=conf)
+        self.active: list[str] = []
+        jvm = SimpleNamespace(SparkSession=SimpleNamespace(setActiveSession=self.active.append))
+        self._spark = SimpleNamespace(sparkContext=context, conf=conf, _jvm=jvm, _jsparkSession="its session")
 
     def start(self, *given: Any) -> str:
         self.said.append(("start", *given))
@@ -68,9 +71,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     guard = Guard(HERE, lambda name, why: said.append((name, why)))
     module = SimpleNamespace(DataStreamWriter=Writer)
     monkeypatch.setitem(sys.modules, guarding.WRITERS, module)
+    for asked in (batch_functions, misses, recovery):
+        asked.change(module)
     assert change(module) is change(module)
-    batch_functions.change(module)
-    recovery.change(module)
     monkeypatch.setattr(change(module), "guards", [guard])
     monkeypatch.setattr(change(module), "told", set())
     return said
@@ -113,6 +116,30 @@ def test_nothing_begins_after_the_end(told: list[tuple[str, str]], monkeypatch: 
     with pytest.raises(OverError):
         refused.start()
     assert ("start",) not in refused.said
+    assert not told
+
+
+def test_nothing_begins_between_two_leaderships(told: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    class OverError(Exception):
+        pass
+
+    over: list[bool] = []
+
+    def check() -> None:
+        if over:
+            raise OverError
+
+    module = sys.modules[guarding.WRITERS]
+    monkeypatch.setattr("pyspark.sql.streaming.readwriter", module)
+    monkeypatch.setattr(change(module), "guards", [])
+    monkeypatch.setattr(change(module), "over", bool)
+    with guarded(Guard(HERE, lambda *_: None, check=check)):
+        assert ha().start() == "query"
+        over.append(True)
+    with pytest.raises(OverError):
+        ha().start()
+    with guarded(Guard(HERE, lambda *_: None)):
+        assert ha().start() == "query"
     assert not told
 
 
@@ -246,6 +273,21 @@ def test_partitions_reach_the_format_as_its_option(told: list[tuple[str, str]], 
     writer = ha().partitionBy(*columns)
     writer.start()
     assert ("option", "partitionBy", "day,hour") in writer.said
+    assert not told
+
+
+def test_a_query_of_another_session_resumes_and_is_fenced_as_well(told: list[tuple[str, str]]) -> None:
+    writer: Any = Writer(default="").format("parquet").queryName("q")
+    writer.start()
+    assert ("option", "checkpointLocation", f"{HERE}/q") in writer.said
+    assert not told
+
+
+def test_any_thread_may_start_a_query_with_the_format(told: list[tuple[str, str]]) -> None:
+    plain: Any = Writer().format("parquet").queryName("q")
+    for writer, active in ((ha(), ["its session"]), (plain, [])):
+        writer.start()
+        assert writer.active == active
     assert not told
 
 

@@ -33,8 +33,8 @@ def test_private_names_of_pyspark_stand_in_one_file() -> None:
                 and (name in ENTRANCES or name.startswith(("_jspark", "_jsq", "_jst")))
             ):
                 found.add(path.relative_to(PACKAGE).as_posix())
-    # The cut runs in any program's driver, so it imports nothing of ours; it does without a name that is not there.
-    assert found == {"spark/session/private_names.py", "preflight/sink_cut.py"}
+    # The others run in any program's driver, so they import nothing of ours.
+    assert found == {"spark/session/private_names.py", "preflight/sink_cut.py", "hook/guarding.py"}
 
 
 @pytest.mark.parametrize("version", ["3.4.9", "3.0.0", "2.4.8", "3"])
