@@ -55,7 +55,7 @@ STAGES: Mapping[str, Stage] = {
     "failovers": Stage(
         "drivers that are killed again and again, that hang, that are taken up, that save and go on",
         (
-            *_spark("engine", "drained_executors", "grid", "marathon", "savepoints", "stuck", "zombie"),
+            *_spark("after_end", "engine", "drained_executors", "grid", "marathon", "savepoints", "stuck", "zombie"),
             *_of("system/spark/test_regional", "a_region_that_is_stuck"),
         ),
         minutes=60.0,
