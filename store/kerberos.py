@@ -181,9 +181,10 @@ class TicketWatch:
         early = (1 - RENEWED_AT) * whole
         said = "has ended, so every new connection to HDFS fails" if left <= 0 else ""
         if 0 < left <= early:
-            said = "is about to end, and then every new connection to HDFS fails"
+            said = "ends in {:.0f} s, and then every new connection to HDFS fails"
         if said not in ("", self._said):
-            log.warning("Kerberos: the ticket of this process %s: run kinit, or set kerberos_keytab.", said)
+            what = said.format(left)
+            log.warning("Kerberos: the ticket of this process %s: run kinit, or set kerberos_keytab.", what)
         self._said = said
         soon = left - early if left > early else left
         return min(LONGEST_RETRY_S, max(SHORTEST_RETRY_S, soon))

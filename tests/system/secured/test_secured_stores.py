@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,8 @@ import pytest
 
 from ha.sandbox import Sandbox, realm
 from ha.sandbox.secured import STRANGER, USER
-from tests.limits import HANGS_S, killed
+from store.kerberos import read_life
+from tests.limits import HANGS_S, joined, killed
 from tests.unit.ha.waiting import wait_until
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
@@ -180,14 +183,14 @@ LEASE = """
 from leader.layout.names import LeaderDirectory
 def names(path):
     return sorted(entry.name for entry in stores.files.call("test", lambda files: files.list(path), 30))
-directory = max(name for name in names("long") if name[:10].isdigit())
+directory = max(name for name in names(sys.argv[1]) if name[:10].isdigit())
 print(directory)
-print(*names(f"long/{directory}/record"))
+print(*names(f"{sys.argv[1]}/{directory}/record"))
 """
 
 
-def lease(box: Sandbox) -> list[str]:
-    return said(box, USER, LEASE)
+def lease(box: Sandbox, job: str = "long") -> list[str]:
+    return said(box, USER, LEASE, job)
 
 
 def tickets(box: Sandbox) -> int:
@@ -268,3 +271,59 @@ def test_a_leader_outlives_its_ticket_and_every_switch_of_the_namenode(box: Sand
         finally:
             sidecar.terminate()
             sidecar.wait(HANGS_S)
+
+
+TICKET_S = 30
+"""Long enough for a sidecar that starts on a busy machine."""
+
+
+@pytest.mark.timed
+def test_without_a_keytab_a_leader_lives_as_long_as_somebody_renews_its_ticket(box: Sandbox, tmp_path: Path) -> None:
+    """It says when the ticket ends. Once it has ended, the next new connection fails, and the leader ends in order."""
+    keytab, cache, log = environment(box, USER)["HA_KERBEROS_KEYTAB"], tmp_path / "ticket", tmp_path / "log"
+    own = {key: value for key, value in environment(box, USER).items() if not key.startswith("HA_KERBEROS_")}
+    own |= {"KRB5CCNAME": f"FILE:{cache}", "HA_LONG_TTL": "30", "HA_CONTENDER": "first"}
+
+    def renew() -> float:
+        """Log in; return when the ticket ends."""
+        command = [realm.program("kinit"), "-l", f"{TICKET_S}s", "-k", "-t", keytab, "-c", str(cache), USER]
+        subprocess.run(command, env=own, check=True, timeout=ASKED_S)
+        life = read_life(cache)
+        assert life is not None
+        return life.ends
+
+    def said_of_the_command(what: str) -> list[str]:
+        return [each for each in log.read_text().splitlines() if what in each]
+
+    stopped = threading.Event()
+
+    def cron() -> None:
+        while not stopped.wait(TICKET_S / 3):
+            renew()
+
+    first = renew()
+    renewing = threading.Thread(target=cron, name="cron", daemon=True)
+    renewing.start()
+    command = [*CLI, "run", "cached", "--", "sh", "-c", "echo its cache is $KRB5CCNAME; exec sleep 600"]
+    with log.open("w") as file, killed(subprocess.Popen(command, env=own, stdout=file, stderr=file)) as sidecar:
+        wait_until(lambda: said_of_the_command(f"its cache is FILE:{cache}"))
+        wait_until(lambda: time.time() > first)
+        active, other = in_their_roles(box)
+        box.failover(other)  # what follows needs a new connection, and so a ticket
+        renewed = lease(box, "cached")
+        wait_until(lambda: lease(box, "cached") != renewed)
+        assert not said_of_the_command("revoked")
+        stopped.set()
+        joined(renewing)
+        wait_until(lambda: said_of_the_command("the ticket of this process has ended"))
+        assert re.search(r"the ticket of this process ends in \d+ s, and then every new connection", log.read_text())
+        assert lease(box, "cached")[0] == renewed[0], "it leads on by the connections that it has"
+        box.kill(active)  # else its connection there is still open
+        box.start(active)
+        box.wait_ready(active)
+        box.failover(active)
+        wait_until(lambda: said_of_the_command("revoked"))
+        wait_until(lambda: said_of_the_command("the command has ended with 143"))  # by SIGTERM, within the lease
+        assert sidecar.poll() is None, "it stands by"
+        sidecar.terminate()
+        sidecar.wait(HANGS_S)

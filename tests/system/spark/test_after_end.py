@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -175,7 +175,7 @@ class Driver:
     def __init__(self, folder: Path, root: str) -> None:
         self.folder, self._root, self._number = folder, root, 0
 
-    def next(self, way: str, root: str = "", settings: dict[str, object] | None = None) -> Way:
+    def next(self, way: str, root: str = "", settings: Mapping[str, object] | None = None) -> Way:
         made = Way(self.folder / str(self._number), root or self._root)
         self._number += 1
         given = {"files": root or self._root, "zookeeper": "", "contender": "first", **(settings or {})}

@@ -105,7 +105,7 @@ def test_the_end_of_a_ticket_that_nothing_replaces_is_said(
     assert waits == [60.0, 19.0, 10.0, 1.0, 1.0]
     said = "Kerberos: the ticket of this process"
     assert caplog.messages == [
-        f"{said} is about to end, and then every new connection to HDFS fails: run kinit, or set kerberos_keytab.",
+        f"{said} ends in 19 s, and then every new connection to HDFS fails: run kinit, or set kerberos_keytab.",
         f"{said} has ended, so every new connection to HDFS fails: run kinit, or set kerberos_keytab.",
     ]
     monkeypatch.setattr(time, "time", lambda: 1050.0)
