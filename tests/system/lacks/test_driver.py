@@ -11,6 +11,7 @@ from store.clock import now
 from tests.patience import DRIVER_S
 from tests.system.lacks.taking import SHARED, Place, tree
 from tests.system.lacks.test_grid import passed
+from tests.system.spark.conftest import LASTING
 from tests.unit.ha.programs import HA, Program, Workplace, alive
 from tests.unit.ha.waiting import wait_until
 
@@ -32,7 +33,8 @@ def start(workplace: Workplace) -> Program:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     submit = ["spark-submit", "--driver-memory", "512m", "--conf", "spark.ui.enabled=false", f"{program}"]
     run = ["run", "orders", "--contender", "a", "--spark", "--", *submit]
-    return workplace.start(*Place.command(*HA, *run), PATH=path, PYSPARK_PYTHON=sys.executable)
+    own = {"PATH": path, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return workplace.start(*Place.command(*HA, *run), **own, **LASTING)
 
 
 def batches(workplace: Workplace) -> int:
