@@ -56,7 +56,7 @@ class Program:
         for query in list(self.spark.streams.active):
             query.stop()
         for each in self._threads:
-            each.join()
+            each.join(60)
         os.close(self._events)
 
     def _start(self, shape: str) -> StreamingQuery:
