@@ -98,7 +98,7 @@ def _progress(each: JournalOutput, found: Mapping[str, Any]) -> Iterator[str]:
         return
     oldest, newest = found["oldest"], found["newest"]
     kept = "no batch is complete" if newest is None else f"complete up to batch {newest}, records from {oldest}"
-    lost = dict.fromkeys(found["lost"], ", and cannot be: `ha output verify` names its lost files")
+    lost = dict.fromkeys(found["lost"], ", and cannot be: files of it are lost")
     rest = "".join(f"; batch {batch} is not complete{lost.get(batch, '')}" for batch in each.unfinished)
     yield f"{each.name}  {printable(each.place or each.target) or '?'}  {kept}{of_query(each)}{rest}"
     yield from (f"  gap: {printable(why)}" for why in found["gaps"])

@@ -326,7 +326,7 @@ class Journal:
             except Undecided:
                 self._newest = record.after
                 raise
-        if number // layout.BUCKET > record.after // layout.BUCKET:  # the first of a thousand
+        if 0 <= record.after // layout.BUCKET < number // layout.BUCKET:  # the first of a further thousand
             with suppress(StoreError):
                 self._drop_staged()  # by tasks that went on after their attempt was sealed
 

@@ -163,9 +163,7 @@ def test_what_is_lost_is_named_and_nothing_is_moved(job: Job) -> None:
     assert code == 1
     assert "clean  batch 1  lost" in text
     assert "  day=2/batch=1/part-0 is not there" in text
-    assert job.ha("list", "orders")[1].endswith(
-        "; batch 1 is not complete, and cannot be: `ha output verify` names its lost files\n"
-    )
+    assert job.ha("list", "orders")[1].endswith("; batch 1 is not complete, and cannot be: files of it are lost\n")
     assert job.rows("list", "orders")[0]["lost"] == [1]
     before = found(job.tmp_path)
     code, text = job.ha("repair", "orders")
