@@ -66,7 +66,7 @@ def exit_code(arguments: list[str] | None = None) -> int:
         said = f"{error}".removesuffix(".") + "." if notes else error
         click.echo(f"ha: {said}{notes}", err=True)
         return next(number for kind, number in _CODES if isinstance(error, kind))
-    listing = sys.modules.get("ha.hook.guarding")  # not each command has loaded it
+    listing = sys.modules.get("ha.hook.query_rules")  # not each command has loaded it
     left_out = sorted(map(repr, listing.left_out)) if listing is not None else []
     if listing is not None and left_out:
         listing.left_out.clear()

@@ -2,7 +2,6 @@
 
 Its compiled code is read, and that of the program's functions which it calls, as far as they are there before the first
 batch. In doubt is what may write elsewhere: a writer of Spark's, ``open``, a library, what is not there yet.
-``ha run`` copies this file for the program's Python; :mod:`ha.hook.guarding` asks it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-PYSPARK = "pyspark.sql.streaming.readwriter"
 MOST = 10_000  # objects that are looked at
 
 WRITES = frozenset({
@@ -61,16 +59,6 @@ def read(function: Any) -> tuple[bool, str]:
     except Exception as error:  # noqa: BLE001  # objects of a program raise what they like when they are looked at
         reading.doubt = reading.doubt or f"what raises {type(error).__name__}"
     return reading.output, reading.doubt
-
-
-def change(module: Any) -> None:
-    """Have the writers of PySpark's module know whom they ask."""
-    module.DataStreamWriter.ha_reads = staticmethod(read)
-
-
-def changes(_: object) -> Mapping[str, Callable[[Any], None]]:
-    """Return what is changed in a program of ``ha run``."""
-    return {PYSPARK: change}
 
 
 class _Reading:

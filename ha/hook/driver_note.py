@@ -1,7 +1,7 @@
 """Driver note: a Python driver says who it is before it starts its JVM, or joins the one that has started it.
 
 The guard kills a driver whose JVM has ended. A command may be more than its driver: a pipe, a script that goes on, one
-program after another. ``ha run --spark`` copies this file for the program's Python; see :mod:`ha.hook.entry`.
+program after another.
 """
 
 from __future__ import annotations

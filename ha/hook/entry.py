@@ -1,11 +1,12 @@
 """Entry: a ``sitecustomize.py`` that changes modules of others in each Python process that imports them.
 
-:func:`write` makes a folder for the front of ``PYTHONPATH``, with copies of this file and of modules whose function
-``changes`` says what is changed, and how. They use the standard library alone, and Python 3.8.
+:func:`write` makes a folder for the front of ``PYTHONPATH``, with copies of this file, of its folder, and of modules
+whose function ``changes`` says what is changed, and how.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import importlib.util
 import os
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     Changes = Mapping[str, Callable[[Any], None]]  # by the name of a module, a function that changes it
 
-NAME = "sitecustomize"
+NAME, COPY = "sitecustomize", "ha_hook"
 PLANS = "plans.json"
 
 
@@ -32,10 +33,12 @@ def write(folder: Path, modules: Mapping[str, Any], path: str | None) -> str:
     import json  # noqa: PLC0415  # not in the programs, nor in workers
     import shutil  # noqa: PLC0415
 
-    folder.mkdir()
+    (folder / COPY).mkdir(parents=True)
     shutil.copyfile(__file__, folder / f"{NAME}.py")
-    for file in modules:
-        shutil.copyfile(file, folder / os.path.basename(file))  # noqa: PTH119
+    here = os.path.dirname(__file__)  # noqa: PTH120
+    ours = [os.path.join(here, name) for name in os.listdir(here) if name.endswith(".py")]  # noqa: PTH118, PTH208
+    for file in (*ours, *modules):
+        shutil.copyfile(file, folder / COPY / os.path.basename(file))  # noqa: PTH119
     plans = {os.path.basename(file)[:-3]: told for file, told in modules.items()}  # noqa: PTH119
     (folder / PLANS).write_text(json.dumps(plans))
     return os.pathsep.join(filter(None, (str(folder), path)))
@@ -95,10 +98,7 @@ def _main(here: str) -> None:
         told = json.load(plans)
     changes: dict[str, list[Callable[[Any], None]]] = {}
     for name, plan in told.items():
-        file = os.path.join(here, f"{name}.py")  # noqa: PTH118
-        spec: Any = importlib.util.spec_from_file_location(f"ha_hook_{name}", file)
-        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = importlib.import_module(f"{COPY}.{name}")
         for target, change in module.changes(plan).items():  # several may change the same module
             changes.setdefault(target, []).append(change)
     install({target: partial(_each, found) for target, found in changes.items()})

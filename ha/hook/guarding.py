@@ -1,58 +1,29 @@
-"""Guarding: keeps PySpark from starting queries that would lose rows, and reports on the queries that it starts.
+"""Guarding: keeps PySpark from starting queries that would lose rows, and tells of those that may.
 
-A query is guarded if its checkpoint is below the leader directory, in a folder of the query's name: there the next
-leader finds it, and a fenced driver cannot commit. It is exactly once if its sink also knows a batch that comes again.
-``ha run`` copies this file for the program's Python; :class:`ha.spark.lead` calls it.
+:class:`ha.spark.lead` calls it, and of a program of ``ha run`` :mod:`ha.hook.run_hook`. The rules are those of
+:mod:`ha.hook.query_rules`.
 """
 
 from __future__ import annotations
 
-import atexit
 import functools
-import json
-import os
-import re
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-WRITERS, QUERIES = "pyspark.sql.streaming.readwriter", "pyspark.sql.streaming.query"
-REMOTE_WRITERS = "pyspark.sql.connect.streaming.readwriter"
+from . import batch_functions, misses, recovery
+from .query_rules import REPEATED, UNGUARDED, called, fault, path_of, unguarded
+from .writer_calls import WriterCalls, note_calls
+
+WRITERS = "pyspark.sql.streaming.readwriter"
 LOCATION = "spark.sql.streaming.checkpointLocation"
 """Setting of Spark: each query keeps its checkpoint below it, in a directory of the query's name."""
 
-UNGUARDED, REPEATED = "not guarded", "not exactly once"
-"""How the sentence begins that is told of a query: no takeover goes on with it, or one does a batch of it again."""
-EXACT = "exactly once after all: it writes with an output of ha."
-
-SERVED = (
-    "it runs in a server of Spark Connect, which goes on with it when its driver has ended, beside that of the next "
-    "leader: use a classic session."
-)
-
 EVERY = "ha.every"  # property of the threads of a query whose batches all go to an output of this package: `true`
-FILE = ".unguarded"  # at the end of the name of the file for `note`, after that of the report of a run
-MOST = 1_000  # lines of it that are read
 OPTION = "partitionby"  # option that tells the format `ha` of `partitionBy`, which Spark hides from Python data sources
-
-LEAD = "ha.spark.driver.lead_session"
-
-HOPELESS = re.compile(r"\b(?:InvalidSettings|InvalidName|ForeignBatch)\b")
-"""Errors of this package that come again at each start of the same program."""
-
-_QUERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-NAMELESS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Name that Spark gives to the checkpoint of a query without a name, new at each start."""
-
-_NOTED = (
-    "format", "option", "options", "outputMode", "queryName", "partitionBy", "clusterBy", "trigger", "foreachBatch",
-    "foreach",
-)  # fmt: skip
 
 EXACT_FORMATS = frozenset({
     "avro", "console", "csv", "delta", "ha", "iceberg", "json", "memory", "noop", "orc", "parquet", "text", "xml",
@@ -100,68 +71,11 @@ class Watched:
     told: set[str] = field(default_factory=set)  # queries that may repeat rows, whatever their outputs take
 
 
-def fault(query: str) -> str:
-    """Return what is wrong with the name of a query; empty if its checkpoint can be kept under that name."""
-    if _QUERY.fullmatch(query) and not NAMELESS.fullmatch(query):
-        return ""
-    return (
-        f"{query!r} cannot be the name of a query with a checkpoint here: use 1 to 128 letters, digits, dots, "
-        "underscores and hyphens, starting with a letter or a digit, and no UUID."
-    )
-
-
-left_out: set[str] = set()
-"""Names of checkpoints that :func:`named` has left out in this process: a command that did so has not done all."""
-
-
-def named(checkpoints: Iterable[str]) -> list[str]:
-    """Return the names of queries among those of checkpoints, sorted. Those that Spark makes up are of no query."""
-    known = sorted(checkpoints)
-    left_out.update(name for name in known if fault(name) and not NAMELESS.fullmatch(name))
-    return [name for name in known if not fault(name)]
-
-
-def unguarded(name: str, location: str, checkpoints: str) -> str:
-    """Return why a query would not resume where it was after its driver's end; empty if it would."""
-    # name: of the query; empty without.
-    # location: of its checkpoint; empty if that is for Spark to choose.
-    # checkpoints: where the leader keeps those of its queries.
-    if location:
-        folder, _, name = _path(location).rpartition("/")
-        if folder != _path(checkpoints):
-            return (
-                f"its checkpoint {location} is not in {checkpoints}, so no takeover fences it or goes on with it: "
-                "leave checkpointLocation out and set queryName, under `ha run --spark` or in ha.spark.lead."
-            )
-    if not name or NAMELESS.fullmatch(name):
-        return "it has no name, so it begins anew at each start: set queryName."
-    return fault(name)
-
-
-def note(file: Path, query: str, why: str) -> None:
-    """Add a report on a query to the file of its program's run; skip it if the file cannot be written."""
-    with suppress(OSError), file.open("a") as lines:
-        lines.write(json.dumps([query, why]) + "\n")
-
-
-def noted(file: Path) -> dict[str, str]:
-    """Return the last report on each query in such a file; nothing without a file."""
-    try:
-        found = dict(json.loads(line) for line in file.read_text().splitlines()[:MOST])
-        return {query: why for query, why in found.items() if why}
-    except (OSError, ValueError):
-        return {}
-
-
 @contextmanager
 def guarded(guard: Guard) -> Iterator[None]:
     """Guard the queries that start in the block; after it none starts that this guard refuses, until the next one."""
     import pyspark.sql.streaming.readwriter as module  # noqa: PLC0415  # a sidecar has none
 
-    from ha.hook import batch_functions, misses, recovery  # noqa: PLC0415  # stand beside a copy of this file
-
-    for asked in (batch_functions, misses, recovery):
-        asked.change(module)
     watched = change(module)
     watched.guards.append(guard)
     try:
@@ -173,11 +87,12 @@ def guarded(guard: Guard) -> Iterator[None]:
 
 def knows_batches(query: str) -> None:
     """Withdraw a report that a query repeats rows, if nothing is in doubt but whether it has an output."""
-    if (watched := _watched()) is not None and watched.guards and query not in watched.told:
+    if (watched := watched_of()) is not None and watched.guards and query not in watched.told:
         watched.guards[-1].tell(query, "")
 
 
-def _watched() -> Any:
+def watched_of() -> Any:
+    """Return what the program's writers ask; None before they were changed."""
     return getattr(getattr(sys.modules.get(WRITERS), "DataStreamWriter", None), "ha_watched", None)
 
 
@@ -186,24 +101,14 @@ def change(module: Any) -> Watched:
     writer = module.DataStreamWriter
     if hasattr(writer, "ha_noted"):
         return writer.ha_watched  # type: ignore[no-any-return]
-    writer.ha_noted, writer.ha_watched = (), Watched([], {})
-    for name in _NOTED:
-        if hasattr(writer, name):  # an older PySpark has no clusterBy
-            setattr(writer, name, _noting(name, getattr(writer, name)))
+    writer.ha_watched = Watched([], {})
+    misses.change(writer)  # first: what the program has given is noted before it is wrapped
+    note_calls(writer)
     writer.start, writer.toTable = _asking(writer.start, "path"), _asking(writer.toTable, "tableName")
     return writer.ha_watched  # type: ignore[no-any-return]
 
 
-def _noting(name: str, method: Any) -> Any:
-    @functools.wraps(method)
-    def noted(self: Any, *given: Any, **named: Any) -> Any:
-        self.ha_noted = (*self.ha_noted, (name, given, named))
-        return method(self, *given, **named)
-
-    return noted
-
-
-def _asking(start: Any, called: str) -> Any:
+def _asking(start: Any, place_is: str) -> Any:
     @functools.wraps(start)
     def asked(
         self: Any,
@@ -214,7 +119,7 @@ def _asking(start: Any, called: str) -> Any:
         queryName: Any = None,  # noqa: N803
         **options: Any,
     ) -> Any:
-        place = options.pop(called, place)
+        place = options.pop(place_is, place)
         self.options(**options)
         further = (("outputMode", outputMode), ("partitionBy", partitionBy), ("format", format))
         for name, value in (*further, ("queryName", queryName)):
@@ -226,8 +131,8 @@ def _asking(start: Any, called: str) -> Any:
         check = guard.check if guard else watched.over
         check()
         if guard:
-            name = _ask(self, guard, table=str(place) if called != "path" else "")
-        context, every = self._spark.sparkContext, _publishes(_Said(self.ha_noted).function)
+            name = _ask(self, guard, table=str(place) if place_is != "path" else "")
+        context, every = self._spark.sparkContext, _publishes(WriterCalls(self.ha_noted).function)
         before = context.getLocalProperty(EVERY)
         context.setLocalProperty(EVERY, "true" if every else None)  # which the threads of the query inherit
         try:
@@ -245,51 +150,22 @@ def _asking(start: Any, called: str) -> Any:
     return asked
 
 
-class _Said:
-    """What a program has said to a writer."""
-
-    def __init__(self, noted: Any) -> None:
-        self.options: dict[str, str] = {}
-        self.format, self.name, self.mode, self.function = "", "", "", None
-        self.columns: list[str] = []
-        self.others: set[str] = set()
-        for method, given, named in noted:
-            values = [*given, *named.values()]
-            if method == "option":
-                self.options[str(named.get("key", given[0] if given else "")).lower()] = str(values[-1])
-            elif method == "options":
-                self.options.update({key.lower(): str(each) for key, each in named.items() if each is not None})
-            elif method == "queryName":
-                self.name = values[0]
-            elif method == "outputMode":
-                self.mode = str(values[0]).lower()
-            elif method in ("format", "foreachBatch", "foreach"):  # the last of them counts
-                self.format = {"format": str(values[0]).lower(), "foreach": method}.get(method, "")
-                self.function = values[0] if method == "foreachBatch" else None
-            elif method == "partitionBy":
-                self.columns = list(values[0]) if values and isinstance(values[0], (list, tuple)) else values
-            elif method == "trigger":
-                self.others.update(key for key, each in named.items() if each)
-            else:
-                self.others.add(method)
-
-
 def _ask(writer: Any, guard: Guard, *, table: str) -> str:
     """Refuse a query that would lose rows, tell of one that may; return its name."""
-    said = _Said(writer.ha_noted)
+    said = WriterCalls(writer.ha_noted)
     name = said.options.get("queryname", said.name)
     location = _place(writer, said, name, guard.checkpoints)
     elsewhere = unguarded(name, location, guard.checkpoints)
-    why = elsewhere or writer.ha_lost(writer, said.format, said.mode)
+    why = elsewhere or recovery.lost(writer, said.format, said.mode)
     ours = said.format == "ha" or _publishes(said.function)
-    called = _called(name)
+    query = called(name)
     writer.ha_watched.told.discard(name)
     if (why and ours) or (elsewhere and name and not location):
-        raise guard.refuse(f"{called} is not started: {why}")
+        raise guard.refuse(f"{query} is not started: {why}")
     if said.format == "memory" and why and not elsewhere:  # a checkpoint of its name would bar each further start
         writer.option("checkpointLocation", f"{guard.checkpoints}/{uuid.uuid4()}")
     if ours:
-        _check(said, called, guard, table=bool(table))
+        _check(said, query, guard, table=bool(table))
     if said.format == "ha":
         if said.columns and OPTION not in said.options:
             writer.option("partitionBy", ",".join(said.columns))
@@ -305,11 +181,11 @@ def _ask(writer: Any, guard: Guard, *, table: str) -> str:
     return str(name)
 
 
-def _place(writer: Any, said: _Said, name: str, checkpoints: str) -> str:
+def _place(writer: Any, said: WriterCalls, name: str, checkpoints: str) -> str:
     """Return where a query keeps its checkpoint; empty for its leader's folder, which another session is told."""
     location = said.options.get("checkpointlocation", "")
     default = writer._spark.conf.get(LOCATION, None) or ""  # noqa: SLF001  # a Connect session has no such writer
-    if location or _path(default) == _path(checkpoints):
+    if location or path_of(default) == path_of(checkpoints):
         return location
     if name and not (default or fault(name)):  # of another session than the one that leads
         writer.option("checkpointLocation", f"{checkpoints}/{name}")
@@ -317,29 +193,25 @@ def _place(writer: Any, said: _Said, name: str, checkpoints: str) -> str:
     return f"{default}/{name}" if default else "in a temporary directory"
 
 
-def _check(said: _Said, called: str, guard: Guard, *, table: bool) -> None:
+def _check(said: WriterCalls, query: str, guard: Guard, *, table: bool) -> None:
     """Refuse options that Spark hides from Python data sources and functions, and drops."""
     format_ha = said.format == "ha"
     wrong = {"continuous", "realTime"} & said.others
     if wrong:
-        raise guard.refuse(f"{called} is not started: {min(wrong)} has no batches to publish; choose another trigger.")
+        raise guard.refuse(f"{query} is not started: {min(wrong)} has no batches to publish; choose another trigger.")
     if "clusterBy" in said.others:
-        raise guard.refuse(f"{called} is not started: its output cannot be clustered; leave clusterBy out.")
+        raise guard.refuse(f"{query} is not started: its output cannot be clustered; leave clusterBy out.")
     if table and format_ha:
-        raise guard.refuse(f"{called} is not started: the format ha writes to a path, not to a table; use start().")
+        raise guard.refuse(f"{query} is not started: the format ha writes to a path, not to a table; use start().")
     lost = said.columns and not format_ha
     if lost or (format_ha and said.options.get(OPTION, ",".join(said.columns)) != ",".join(said.columns) != ""):
         where = "say it once, by partitionBy" if format_ha else "say partition_by to Output"
-        raise guard.refuse(f"{called} is not started: partitionBy {', '.join(said.columns)} would be lost; {where}.")
+        raise guard.refuse(f"{query} is not started: partitionBy {', '.join(said.columns)} would be lost; {where}.")
     if unknown := sorted(said.options.keys() - {"checkpointlocation", "queryname"}) if not format_ha else []:
         raise guard.refuse(
-            f"{called} is not started: the option {unknown[0]} would be lost, because Output writes the files; "
+            f"{query} is not started: the option {unknown[0]} would be lost, because Output writes the files; "
             "give it to Output, if it is known there."
         )
-
-
-def _called(name: str) -> str:
-    return f"The query {name!r}" if name else "A query without a name"
 
 
 def _publishes(function: Any) -> bool:
@@ -347,10 +219,10 @@ def _publishes(function: Any) -> bool:
     return type(getattr(function, "__self__", function)).__module__.startswith("ha.spark.")
 
 
-def _doubt(writer: Any, said: _Said, table: str) -> tuple[str, bool]:
+def _doubt(writer: Any, said: WriterCalls, table: str) -> tuple[str, bool]:
     """Return why a query may repeat rows, empty if it does not; and whether that is so whatever its outputs take."""
     if said.function is not None:
-        has_output, beside = writer.ha_reads(said.function)
+        has_output, beside = batch_functions.read(said.function)
         why = f"{REPEATED}: {beside}, which may write elsewhere: {_ONCE_MORE}" if beside else AGAIN
         return "" if has_output and not beside else why, bool(beside)
     get = writer._spark.conf.get  # noqa: SLF001
@@ -362,105 +234,3 @@ def _doubt(writer: Any, said: _Said, table: str) -> tuple[str, bool]:
             why = f"{REPEATED}: nobody knows of the catalog {name} that its tables take a batch once: {_ONCE_MORE}"
             return "" if kind.startswith(EXACT_CATALOGS) else why, True
     return "", True
-
-
-def _path(uri: str) -> str:
-    return urlsplit(uri)._replace(scheme="", netloc="").geturl().rstrip("/")
-
-
-def files(plan: Mapping[str, str]) -> dict[str, Mapping[str, str] | None]:
-    """Return the file of this module, with its plan, and those that are asked; see :mod:`ha.hook.entry`."""
-    from ha.hook import batch_functions, misses, recovery  # noqa: PLC0415  # stand beside a copy of this file
-
-    return {f"{each.__file__}": None for each in (batch_functions, misses, recovery)} | {__file__: plan}
-
-
-def changes(plan: Mapping[str, str]) -> Mapping[str, Callable[[Any], None]]:
-    """Return what is changed in a program of ``ha run``."""
-    # plan: the URI of `checkpoints`, the `file` for `note`, and the one in which a program tells of its `end`: see
-    # `ha.program.end_file`.
-    file = Path(plan["file"])
-
-    def tell(query: str, why: str) -> None:
-        if why or query in noted(file):
-            sys.stderr.write(f"WARNING: {_called(query)} is {why or EXACT}\n")
-            note(file, query, why)
-
-    def end(said: str, remedy: str, *, inside: bool = False) -> None:
-        staged = Path(f"{plan['end']}.staged")
-        with suppress(OSError):
-            staged.write_text(json.dumps({"said": said, "remedy": remedy, "inside": inside} if said else {}))
-            staged.replace(plan["end"])
-
-    def changed(module: Any) -> None:
-        watched = change(module)
-
-        def refused(said: str) -> Exception:
-            watched.refused = watched.said = (said, said.rstrip("."))
-            end(*watched.refused)
-            return Refused(said)
-
-        watched.look = functools.partial(_look, watched, end)
-        watched.guards.insert(0, Guard(plan["checkpoints"], tell, refused))
-        atexit.register(watched.look)
-
-    def served(module: Any) -> None:
-        for name in ("start", "toTable"):
-            setattr(module.DataStreamWriter, name, _telling(getattr(module.DataStreamWriter, name), tell))
-
-    return {WRITERS: changed, QUERIES: _look_after_waits, REMOTE_WRITERS: served}
-
-
-def _telling(start: Any, tell: Callable[[str, str], object]) -> Any:
-    """Return a start that tells of a query in a server of Spark Connect; one of this host ends with the driver."""
-
-    @functools.wraps(start)
-    def told(self: Any, *given: Any, **named: Any) -> Any:
-        query = start(self, *given, **named)
-        if "SPARK_LOCAL_REMOTE" not in os.environ:  # PySpark's, of a server that it has started
-            tell(query.name or "", f"{UNGUARDED}: {SERVED}")
-        return query
-
-    return told
-
-
-def _look(watched: Watched, end: Callable[..., object]) -> None:
-    """Report a query that has failed, or still runs: an exit code of 0, now or by ``os._exit``, is no success then."""
-    if LEAD in sys.modules:  # which tells of it
-        return
-    said, inside, unknown = watched.refused, False, False
-    for name, query in list(watched.queries.items()):
-        try:
-            error, active = query.exception(), query.isActive
-        except Exception:  # noqa: BLE001  # py4j's: the JVM is gone
-            unknown = True
-            continue
-        if error is not None:
-            remedy = "do what its error says" if HOPELESS.search(str(error)) else ""
-            said, inside = (f"{_called(name)} has failed: {str(error).splitlines()[0]}", remedy), False
-            break
-        if active:
-            why = "was still active when its program ended: stop it before, if that is meant"
-            said, inside = (f"{_called(name)} {why}", ""), True
-    if said != watched.said and not (unknown and said == watched.refused):  # then what was said may be true
-        watched.said = said
-        end(*said, inside=inside)
-
-
-def _look_after_waits(module: Any) -> None:
-    """Have it looked at queries when a program has waited for one, or has stopped it."""
-    query, manager = module.StreamingQuery, module.StreamingQueryManager
-    for kind, name in ((query, "awaitTermination"), (query, "stop"), (manager, "awaitAnyTermination")):
-        setattr(kind, name, _looking(getattr(kind, name)))
-
-
-def _looking(method: Any) -> Any:
-    @functools.wraps(method)
-    def looked(self: Any, *given: Any, **named: Any) -> Any:
-        try:
-            return method(self, *given, **named)
-        finally:
-            if (watched := _watched()) is not None:
-                watched.look()
-
-    return looked

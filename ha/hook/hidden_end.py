@@ -1,19 +1,19 @@
 """Hidden end: a program of Spark says how it has ended, because what has started it may hide its exit code.
 
-``spark-submit orders.py | tee log`` ends with 0 whatever the program does. What is said is an end file
-(``ha/program/end_file.py``). ``ha run --spark`` copies this file for the program's Python; see :mod:`ha.hook.entry`.
+``spark-submit orders.py | tee log`` ends with 0 whatever the program does.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
-import json
 import os
 import sys
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from . import end_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ class _Ending:
         def begun(*given: Any, **named: Any) -> Any:
             if self._program != os.getpid():
                 self._program = os.getpid()
-                self._tell(AT_WORK)
+                end_note.write(self._file, AT_WORK, inside=True)
             return method(*given, **named)
 
         return begun
@@ -72,29 +72,16 @@ class _Ending:
         """Say how it has ended, unless more is known: of a query, or of a block of ``ha.lead``."""
         if self._program != os.getpid():
             return
-        said, inside = self._said()
+        said, inside = end_note.read(self._file)
         if said and not inside:
             return
         if (error := getattr(sys, "last_value", None)) is not None:  # that of an exception that nobody has caught
-            self._tell(f"its program has failed: {_line_of(error)}")
+            end_note.write(self._file, f"its program has failed: {_line_of(error)}", inside=True)
         elif self._code not in (None, 0):
-            self._tell(f"its program has ended with {self._code if isinstance(self._code, int) else 1}.")
+            code = self._code if isinstance(self._code, int) else 1
+            end_note.write(self._file, f"its program has ended with {code}.", inside=True)
         elif said == AT_WORK:
-            self._tell("")
-
-    def _said(self) -> tuple[str, bool]:
-        try:
-            with open(self._file, encoding="utf-8") as file:  # noqa: PTH123
-                told = json.load(file)
-        except (OSError, ValueError):
-            return "", False
-        return str(told.get("said", "")), bool(told.get("inside"))
-
-    def _tell(self, said: str) -> None:
-        with suppress(OSError):
-            with open(f"{self._file}.staged", "w", encoding="utf-8") as new:  # noqa: PTH123  # shorter than the import
-                json.dump({"said": said, "inside": True} if said else {}, new)
-            os.replace(f"{self._file}.staged", self._file)  # noqa: PTH105
+            end_note.write(self._file, "")
 
 
 def _line_of(error: BaseException) -> str:

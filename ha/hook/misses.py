@@ -3,7 +3,6 @@
 ``try: output.write(batch, number)`` with an ``except`` that only logs would have Spark commit a batch whose rows are
 nowhere; so would a thread that nobody waits for. So the function's end is an error then, and Spark does it again.
 A later try of the same function that succeeds is as good as the first one.
-``ha run`` copies this file for the program's Python.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
     Notes = dict[tuple[str, int], tuple[str, str]]  # by output and batch: the query's id, and why it has not taken it
 
@@ -50,13 +49,10 @@ def _query(frame: Any) -> str:
     return ""
 
 
-def change(module: Any) -> None:
-    """Have the writers of PySpark's module look at the end of each batch. Idempotent."""
-    # Before :mod:`ha.hook.guarding` changes them: that one notes what the program has given.
-    writer = module.DataStreamWriter
-    if not hasattr(writer, "ha_missed"):
-        writer.ha_missed = {}
-        writer.foreachBatch = _looking(writer.foreachBatch, writer.ha_missed)
+def change(writer: Any) -> None:
+    """Have a class of PySpark's writers look at the end of each batch."""
+    writer.ha_missed = {}
+    writer.foreachBatch = _looking(writer.foreachBatch, writer.ha_missed)
 
 
 def _looking(method: Any, notes: Notes) -> Any:
@@ -81,8 +77,3 @@ def _take(notes: Notes, frame: Any, number: int) -> list[tuple[str, str]]:
     found = [each for each in list(notes) if each[1] == number]
     query = _query(frame) if found else ""
     return [(each[0], notes.pop(each)[1]) for each in found if notes[each][0] in ("", query)]
-
-
-def changes(_: object) -> Mapping[str, Callable[[Any], None]]:
-    """Return what is changed in a program of ``ha run``."""
-    return {PYSPARK: change}

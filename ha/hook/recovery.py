@@ -1,7 +1,4 @@
-"""Recovery: whether Spark can go on with a query's source and sink at all, wherever its checkpoint is.
-
-``ha run`` copies this file for the program's Python; :mod:`ha.hook.guarding` asks it.
-"""
+"""Recovery: whether Spark can go on with a query's source and sink at all, wherever its checkpoint is."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
 PYSPARK = "pyspark.sql.streaming.readwriter"
 MEMORY, SOCKET = "memory", "socket"
@@ -35,13 +32,3 @@ def _sources(writer: Any) -> Iterator[str]:
         leaves = writer._df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001
         for number in range(leaves.size()):
             yield str(leaves.apply(number).toString())
-
-
-def change(module: Any) -> None:
-    """Have the writers of PySpark's module know whom they ask."""
-    module.DataStreamWriter.ha_lost = staticmethod(lost)
-
-
-def changes(_: object) -> Mapping[str, Callable[[Any], None]]:
-    """Return what is changed in a program of ``ha run``."""
-    return {PYSPARK: change}

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ha.hook.guarding import FILE, REPEATED, UNGUARDED, noted
+from ha.hook.query_rules import FILE, REPEATED, UNGUARDED, noted
 from ha.metrics.tables import Table, families
 from ha.program.query_report import COUNTERS, GAUGES, MOST_QUERIES, STATES, QueryReport, read
 from store.clock import now

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ha.hook import guarding
+from ha.hook import run_hook
 from ha.leadership.dry_run_job import VARIABLE
 from ha.preflight import sink_cut
 from ha.preflight.scratch import Copy, Scratch
@@ -86,7 +86,7 @@ class DryRun:
         overlay = self._folder / "conf"
         guard = {name: str(self._folder / name) for name in ("file", "end")}
         guard |= {"checkpoints": f"{self._scratch.leader_directory}/{SPARK}"}
-        hooks = {sink_cut.__file__: plan, **guarding.files(guard)}
+        hooks = {sink_cut.__file__: plan, run_hook.__file__: guard}
         own |= spark_environment(overlay, own, spark=True, hooks=hooks)
         own.pop("HA_SPARK_JVM")
         with (overlay / DEFAULTS).open("a") as file:

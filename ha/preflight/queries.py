@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from ha.config.stores import Stores
-from ha.hook.guarding import named
+from ha.hook.query_rules import named
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
 from leader.layout.names import SPARK

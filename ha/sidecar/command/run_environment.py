@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ha.daemon.process import ContendingProcess
-from ha.hook import guarding
+from ha.hook import run_hook
 from ha.program import end_file
 from ha.sidecar.command.class_data import ClassData
 from ha.sidecar.command.run_files import RunFiles
@@ -49,7 +49,7 @@ class RunEnvironment:
             known = {**os.environ, **found}
             plan = {"checkpoints": f"{found['HA_LEADER_DIRECTORY']}/{SPARK}", "file": str(files.unguarded)}
             end = end_file.of(files.report)
-            guard = guarding.files({**plan, "end": str(end)}) if leader else {}
+            guard = {run_hook.__file__: {**plan, "end": str(end)}} if leader else {}
             hidden = end if leader and not self._engine and may_hide_its_end(program.command) else None
             found |= spark_environment(
                 files.spark, known, jars, spark=self._spark, end=hidden, excluded=excluded, hooks=guard

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ha.hook.guarding import FILE
+from ha.hook.query_rules import FILE
 from ha.sidecar.command.orphan import DEADLINE
 
 

@@ -13,7 +13,7 @@ from ha.checkpoints.closure import Closure
 from ha.checkpoints.trees import check_bulk
 from ha.checkpoints.verify import advice
 from ha.config.stores import Stores
-from ha.hook.guarding import named
+from ha.hook.query_rules import named
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.exporting import ExportSource
 from ha.spark.rewind.completing import complete

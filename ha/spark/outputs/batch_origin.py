@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ha.hook.guarding import EVERY, knows_batches, unguarded
+from ha.hook.guarding import EVERY, knows_batches
 from ha.hook.misses import QUERY_ID
+from ha.hook.query_rules import unguarded
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.batch import Batch, planned
 from ha.outputs.lines import Line

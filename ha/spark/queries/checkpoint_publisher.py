@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ha.config.stores import Stores
-from ha.hook.guarding import FILE
+from ha.hook.query_rules import FILE
 from ha.leadership.leadership import Leadership, SidecarHolder, mirror_of_checkpoints
 from ha.spark.stored.commit_log import is_query, newest_commit
 from ha.spark.stored.ledger_watch import LedgerWatch

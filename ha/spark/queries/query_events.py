@@ -18,7 +18,7 @@ import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from ha.hook.guarding import FILE
+from ha.hook.query_rules import FILE
 from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership
 from ha.spark.queries.checkpoint_publisher import CheckpointPublisher

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from ha.hook.guarding import HOPELESS as OURS
+from ha.hook.query_rules import HOPELESS as OURS
 
 LONGEST_LINE = 400  # characters of an error that are kept
 

@@ -14,7 +14,7 @@ from ha.checkpoints.closure import Closure
 from ha.checkpoints.inputs import inputs
 from ha.checkpoints.replica_round import beyond
 from ha.checkpoints.trees import Tree
-from ha.hook.guarding import named
+from ha.hook.query_rules import named
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.copying import Staging
 from ha.spark.replication.marks import begin_line

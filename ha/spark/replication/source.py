@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from ha.checkpoints.pace import Pace
 from ha.checkpoints.trees import Tree
-from ha.hook.guarding import named
+from ha.hook.query_rules import named
 from ha.spark.replication.marks import FIRST, line_of
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin

@@ -20,7 +20,7 @@ from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import fault
 from ha.config.stores import Stores
-from ha.hook.guarding import NAMELESS
+from ha.hook.query_rules import NAMELESS
 from ha.spark.checkpoint_tools.copying import WORKERS, CopyProgress, Staging
 from ha.spark.savepoints.manifest import MANIFEST, Manifest, decoded
 from ha.spark.savepoints.places import opened

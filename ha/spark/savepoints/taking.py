@@ -14,7 +14,7 @@ from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.trees import Tree
 from ha.config.stores import Stores
-from ha.hook.guarding import NAMELESS, fault, named
+from ha.hook.query_rules import NAMELESS, fault, named
 from ha.spark.checkpoint_tools.copying import WORKERS, CopyProgress, Staging
 from ha.spark.savepoints.batch_choice import Cutting, Look, cut, settled
 from ha.spark.savepoints.manifest import MANIFEST, Manifest, encoded, saved_query

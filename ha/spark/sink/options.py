@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ha.hook.guarding import unguarded
+from ha.hook.query_rules import unguarded
 from ha.outputs import layout
 from ha.outputs.partition_commit import PartitionCommit
 from ha.spark.sink.commit_options import OPTIONS, commit_of

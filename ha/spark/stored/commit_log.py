@@ -8,7 +8,7 @@ forgets batch N. Which files these are is what :mod:`ha.checkpoints.closure` say
 import re
 from collections.abc import Iterable, Mapping
 
-from ha.hook.guarding import fault, named
+from ha.hook.query_rules import fault, named
 from ha.leadership.leadership import Leadership
 from ha.spark.stored.locations import check_query
 from leader.layout.names import SPARK

@@ -9,7 +9,7 @@ from typing import Any
 
 from ha.config.settings import Settings
 from ha.config.sources import load
-from ha.hook.guarding import fault
+from ha.hook.query_rules import fault
 from ha.leadership.leadership import Leadership
 from ha.spark.rewind.completing import settle
 from ha.spark.stored.relocate import relocate

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ha.hook import guarding
-from ha.hook.guarding import NAMELESS, fault, note, noted
+from ha.hook import query_rules
+from ha.hook.query_rules import NAMELESS, fault, note, noted
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import UNGUARDED, unguarded_in
 
@@ -36,7 +36,7 @@ class Unguarded:
                 return
             self.found[query] = why
         level = logging.WARNING if why else logging.INFO
-        _log.log(level, "%s: %s is %s", self._directory.job, called, why or guarding.EXACT)
+        _log.log(level, "%s: %s is %s", self._directory.job, called, why or query_rules.EXACT)
         if (file := self._file()) is not None:
             note(file, query, why)
 
@@ -49,12 +49,12 @@ class Unguarded:
         self._before = odd if self._before is None else self._before
         for name in sorted(odd - self._before):
             self._before.add(name)
-            told = any(each.startswith(guarding.UNGUARDED) for each in found.values())
+            told = any(each.startswith(query_rules.UNGUARDED) for each in found.values())
             if not (NAMELESS.fullmatch(name) and told):  # else it is the one's that was told before it started
-                why = f"{guarding.UNGUARDED}: its checkpoint is spark/{name}: set queryName."
+                why = f"{query_rules.UNGUARDED}: its checkpoint is spark/{name}: set queryName."
                 self.tell("" if NAMELESS.fullmatch(name) else name, why)
                 found |= self.found
-        repeated = sum(why.startswith(guarding.REPEATED) for why in found.values())
+        repeated = sum(why.startswith(query_rules.REPEATED) for why in found.values())
         entry = f"{UNGUARDED}{len(found) - repeated}~{repeated}"
         if self._shown != entry:
             self._show(entry)

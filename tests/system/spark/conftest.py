@@ -46,7 +46,7 @@ def lasting(monkeypatch: pytest.MonkeyPatch) -> None:
 def another_program() -> Iterator[None]:
     """Have a test start queries though another one has led in this process."""
     yield
-    if (watched := guarding._watched()) is not None:
+    if (watched := guarding.watched_of()) is not None:
         watched.over = bool
 
 

@@ -27,7 +27,6 @@ import msgspec
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql.readwriter import DataFrameWriter
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ha.hook import batch_functions
 
@@ -297,11 +296,3 @@ def test_each_way_in_which_sparks_writer_writes_is_known() -> None:
     settings = {"mode", "format", "option", "options", "partitionBy", "bucketBy", "sortBy", "clusterBy"}
     public = {name for name in dir(DataFrameWriter) if not name.startswith("_")}
     assert public - settings <= batch_functions.WRITES
-
-
-def test_writers_of_a_program_know_whom_they_ask() -> None:
-    module = SimpleNamespace(DataStreamWriter=type("Writer", (), {}))
-    ((name, change),) = batch_functions.changes(None).items()
-    change(module)
-    assert name == DataStreamWriter.__module__
-    assert module.DataStreamWriter().ha_reads(here) == (True, "")

@@ -1,60 +1,18 @@
 """What a program may start: each rule, with writers that only note what they are told."""
 
-import json
 import sys
 import threading
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyspark.sql.streaming.readwriter  # noqa: F401  # before a fixture puts another module in its place
 import pytest
 
-from ha.hook import batch_functions, guarding, misses, recovery
-from ha.hook.guarding import Guard, Refused, change, fault, guarded, unguarded
-
-HERE = "hdfs://names:8020/ha/orders/leader/spark"
-
-
-class Writer:
-    format: Any
-    queryName: Any  # noqa: N815  # as PySpark calls it
-    foreachBatch: Any  # noqa: N815
-    foreach: Any
-
-    def __init__(self, default: str = HERE) -> None:
-        self.said: list[tuple[Any, ...]] = []
-        self.settings: dict[str, str] = {guarding.LOCATION: default}
-        self.properties: list[tuple[str, str | None]] = []
-        context = SimpleNamespace(
-            getLocalProperty=lambda _: None, setLocalProperty=lambda *said: self.properties.append(said)
-        )
-        conf = SimpleNamespace(get=lambda name, _: self.settings.get(name))
-        self.active: list[str] = []
-        jvm = SimpleNamespace(SparkSession=SimpleNamespace(setActiveSession=self.active.append))
-        self._spark = SimpleNamespace(sparkContext=context, conf=conf, _jvm=jvm, _jsparkSession="its session")
-
-    def start(self, *given: Any) -> str:
-        self.said.append(("start", *given))
-        return "query"
-
-    def toTable(self, *given: Any) -> str:  # noqa: N802  # PySpark's
-        self.said.append(("toTable", *given))
-        return "query"
-
-
-def _method(name: str) -> Any:
-    def method(self: Writer, *given: Any, **named: Any) -> Writer:
-        self.said.append((name, *given, *named.items()))
-        return self
-
-    return method
-
-
-for each in (*guarding._NOTED, "outputMode"):
-    setattr(Writer, each, _method(each))
-PLAIN = {name: value for name, value in vars(Writer).items() if name not in ("__dict__", "__weakref__")}
+from ha.hook import guarding, recovery
+from ha.hook.guarding import Guard, Refused, change, guarded
+from ha.hook.query_rules import NAMELESS
+from tests.unit.ha.hook.writers import HERE, Writer
 
 
 class Output:
@@ -71,8 +29,6 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     guard = Guard(HERE, lambda name, why: said.append((name, why)))
     module = SimpleNamespace(DataStreamWriter=Writer)
     monkeypatch.setitem(sys.modules, guarding.WRITERS, module)
-    for asked in (batch_functions, misses, recovery):
-        asked.change(module)
     assert change(module) is change(module)
     monkeypatch.setattr(change(module), "guards", [guard])
     monkeypatch.setattr(change(module), "told", set())
@@ -208,7 +164,7 @@ def test_what_spark_begins_anew_has_a_new_checkpoint_each_time(told: list[tuple[
         writer.format("memory").queryName("q").start(outputMode="append")
         (place,) = [said[2] for said in writer.said if said[:2] == ("option", "checkpointLocation")]
         folder, _, name = place.rpartition("/")
-        assert (folder, bool(guarding.NAMELESS.fullmatch(name))) == (HERE, True)
+        assert (folder, bool(NAMELESS.fullmatch(name))) == (HERE, True)
         places.add(place)
     assert len(places) == 2
     assert told == [("q", f"not guarded: {recovery.BEGINS_ANEW}")] * 2
@@ -289,19 +245,6 @@ def test_any_thread_may_start_a_query_with_the_format(told: list[tuple[str, str]
         writer.start()
         assert writer.active == active
     assert not told
-
-
-@pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 128])
-def test_names_that_every_tool_knows(name: str) -> None:
-    assert fault(name) == unguarded(name, "", HERE) == unguarded("", f"{HERE}/{name}/", HERE) == ""
-
-
-@pytest.mark.parametrize(
-    "name", ["a/b", "a b", "50%", "größe", "😀", ".a", "_a", "x" * 129, "a,b", "03b1fcd5-4abb-4a4b-9cf6-3f1f0e2a7c11"]
-)
-def test_names_that_some_tool_would_leave_out(name: str) -> None:
-    assert "cannot be the name of a query" in fault(name)
-    assert unguarded(name, "", HERE)
 
 
 class Batches:
@@ -436,105 +379,3 @@ def test_no_query_starts_unguarded_unnoticed(told: list[tuple[str, str]], monkey
     assert writer.foreachBatch(_appends).start() == "query"
     guarding.knows_batches("q")
     assert not told
-
-
-@pytest.mark.parametrize(
-    ("error", "active", "says", "remedy"),
-    [
-        ("no luck", False, "The query 'q' has failed: no luck", ""),
-        ("leader.errors.ForeignBatch: no", False, "has failed", "do what its error says"),
-        (None, True, "The query 'q' was still active when its program ended", ""),
-        (None, False, "", ""),
-    ],
-)
-def test_a_program_that_ends_tells_of_its_queries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str | None, active: bool, says: str, remedy: str
-) -> None:
-    ended: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("atexit.register", lambda *given: ended.append(given))
-    installed(tmp_path)
-    gone = SimpleNamespace()
-    query = SimpleNamespace(exception=lambda: error, isActive=active)
-    ((look,),) = ended
-    watched = look.args[0]
-    watched.queries.update({"gone": gone, "q": query})
-    monkeypatch.setitem(sys.modules, guarding.LEAD, sys)
-    look()
-    assert not (tmp_path / "end").exists(), "ha.spark.lead tells of it"
-    monkeypatch.delitem(sys.modules, guarding.LEAD)
-    look()
-    found = json.loads((tmp_path / "end").read_text()) if says else {"said": "", "remedy": ""}
-    assert says in found["said"]
-    assert found["remedy"] == remedy
-    assert (tmp_path / "end").exists() == bool(says)
-
-
-def installed(tmp_path: Path, **more: Any) -> tuple[Any, Any]:
-    """Change a fresh module of writers as in a program of `ha run`; return it, and all that is changed."""
-    plan = {"checkpoints": HERE, "file": str(tmp_path / "file"), "end": str(tmp_path / "end")}
-    module = SimpleNamespace(DataStreamWriter=type("Fresh", (), {**PLAIN, **more}))
-    changed = guarding.changes(plan)
-    changed[guarding.WRITERS](module)
-    for asked in (batch_functions, recovery):
-        asked.changes(None)[guarding.WRITERS](module)
-    return module, changed
-
-
-class Waited:
-    isActive, error = True, None  # noqa: N815
-
-    def exception(self) -> str | None:
-        return self.error
-
-    def stop(self) -> None:
-        self.isActive = False
-
-    def awaitTermination(self, timeout: int) -> int:  # noqa: N802
-        self.isActive, self.error = False, "no luck"
-        return timeout
-
-    awaitAnyTermination = awaitTermination  # noqa: N815
-
-
-def test_what_is_told_of_its_end_comes_before_it_at_each_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program may end by ``os._exit(0)`` in a batch."""
-
-    def said() -> str:
-        return str(json.loads((tmp_path / "end").read_text()).get("said", ""))
-
-    monkeypatch.delitem(sys.modules, guarding.LEAD, raising=False)  # another test may have imported it
-    monkeypatch.setattr("atexit.register", lambda *_: None)
-    module, changed = installed(tmp_path, start=lambda *_: Waited())
-    monkeypatch.setitem(sys.modules, guarding.WRITERS, module)
-    changed[guarding.QUERIES](SimpleNamespace(StreamingQuery=Waited, StreamingQueryManager=Waited))
-    query = module.DataStreamWriter().queryName("q").start("/out", format="parquet")
-    assert "was still active" in said()
-    assert query.awaitTermination(3) == 3
-    assert said() == "The query 'q' has failed: no luck"
-    again = module.DataStreamWriter().queryName("q").start("/out", format="parquet")
-    again.stop()
-    assert said() == ""
-
-
-def test_a_refusal_is_told_as_one_that_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("atexit.register", lambda *_: None)
-    module, _ = installed(tmp_path)
-    with pytest.raises(Refused):
-        module.DataStreamWriter().format("ha").option("path", "/out").start()
-    found = json.loads((tmp_path / "end").read_text())
-    assert found["said"].startswith("A query without a name is not started")
-    assert found["remedy"] == found["said"].rstrip(".")
-
-
-@pytest.mark.parametrize("local", [False, True])
-def test_a_query_in_a_server_elsewhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, local: bool) -> None:
-    monkeypatch.setenv("SPARK_LOCAL_REMOTE", "1")
-    if not local:
-        monkeypatch.delenv("SPARK_LOCAL_REMOTE")
-    file = tmp_path / "file"
-    module = SimpleNamespace(DataStreamWriter=type("Fresh", (), PLAIN))
-    module.DataStreamWriter.start = lambda *_: SimpleNamespace(name="q")
-    changed = guarding.changes({"checkpoints": HERE, "file": str(file), "end": str(tmp_path / "end")})
-    changed[guarding.REMOTE_WRITERS](module)
-    module.DataStreamWriter().start("/out")
-    assert guarding.noted(file) == ({} if local else {"q": f"not guarded: {guarding.SERVED}"})

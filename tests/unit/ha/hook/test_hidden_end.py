@@ -27,7 +27,7 @@ def said_by(tmp_path: Path, program: str, before: object = None) -> Any:
     (session.parents[1] / "java_gateway.py").write_text("def launch_gateway(conf=None): pass")
     (session / "session.py").write_text("class SparkSession: pass")
     file = tmp_path / "queries.end"
-    file.write_text(json.dumps(before or {"said": "nothing has begun", "inside": True}))
+    file.write_text(json.dumps(before or {"said": "nothing has begun", "remedy": "", "inside": True}))
     path = entry.write(tmp_path / "hook", {hidden_end.__file__: str(file)}, str(tmp_path / "path"))
     source = tmp_path / "orders.py"
     source.write_text(program.replace("FILE", repr(str(file))).replace("FAILURE", repr(json.dumps(FAILURE))))
@@ -45,7 +45,7 @@ def said_by(tmp_path: Path, program: str, before: object = None) -> Any:
 
 
 def at_the_end(said: str) -> dict[str, object]:
-    return {"said": said, "inside": True} if said else {}
+    return {"said": said, "remedy": "", "inside": True} if said else {}
 
 
 @pytest.mark.parametrize(

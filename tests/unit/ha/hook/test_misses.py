@@ -33,8 +33,7 @@ def batch(monkeypatch: pytest.MonkeyPatch) -> Callable[[Function], Function]:
     """Returns what Spark calls, of a program's function."""
     module = SimpleNamespace(DataStreamWriter=type("Fresh", (Writer,), {}))
     monkeypatch.setitem(sys.modules, misses.PYSPARK, module)
-    for _ in range(2):  # a sidecar's copy, and the package
-        misses.changes(None)[misses.PYSPARK](module)
+    misses.change(module.DataStreamWriter)
     return lambda function: module.DataStreamWriter().foreachBatch(func=function).function
 
 

@@ -1,5 +1,6 @@
 """The environment of a run: what a PySpark command gets without being asked."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from ha.config.sources import load
+from ha.hook.entry import PLANS
 from ha.program import end_file
 from ha.sidecar.command.run_environment import RunEnvironment
 from ha.sidecar.command.run_files import RunFiles
@@ -47,4 +49,5 @@ def test_a_command_that_may_hide_its_end_has_failed_until_its_program_says_more(
     files, leader = RunFiles(tmp_path, 1), LeaderDirectory(1, "session")
     RunEnvironment(process, "orders", spark=True, engine=engine).prepare(Program(command), files, leader, [])
     assert bool(end_file.told(files.report).said) is hidden
-    assert (files.spark.with_name("spark-1.python") / "hidden_end.py").exists() is hidden
+    plans = json.loads((files.spark.with_name("spark-1.python") / PLANS).read_text())
+    assert ("hidden_end" in plans) is hidden

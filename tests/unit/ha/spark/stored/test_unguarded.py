@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ha.hook.guarding import AGAIN, note, noted
+from ha.hook.guarding import AGAIN
+from ha.hook.query_rules import note, noted
 from ha.leadership.leadership import Leadership
 from ha.spark.stored.unguarded import Unguarded
 from leader.layout.names import unguarded_in
