@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import ha.leadership.lead
@@ -211,8 +212,11 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         if not self._jvm.alive:
             return self._without_jvm()
         self._ends.settle(self._active(), EVENTS_S)
+        stopped = self._over.is_set() and isinstance(error, StreamingQueryException)  # in the middle of a batch
         if error is not None and ha.leadership.lead.failed(error):
-            return explain(error, leadership)
+            reason = explain(error, leadership)
+            if reason is not None or not stopped:
+                return reason
         if leadership.is_leader():
             failed = None if leadership.finished else self._ends.failed
             return None if failed is None else QueryFailed(f"A query of job {self._job!r} has failed. {failed}")

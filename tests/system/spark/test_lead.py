@@ -79,6 +79,7 @@ def test_nothing_goes_on_or_begins_after_the_end(spark: SparkSession, job: str, 
     """Neither a query of another session, nor one that the program starts whatever happens, in the block or later."""
     feed(tmp_path, 0)
     refused: list[str] = []
+    stopped: list[StreamingQueryException] = []
 
     def try_all() -> None:
         for session in (spark, spark.newSession()):
@@ -91,9 +92,13 @@ def test_nothing_goes_on_or_begins_after_the_end(spark: SparkSession, job: str, 
         with lead(job, spark, hdfs_uri) as leadership:
             query, other = start(spark, tmp_path), start(spark.newSession(), tmp_path, "other")
             threading.Thread(target=leadership.resign).start()
-            query.awaitTermination()
+            try:
+                query.awaitTermination()
+            except StreamingQueryException as error:  # it was stopped while it wrote
+                stopped.append(error)
             eventually(lambda: not other.isActive)
             try_all()
+            raise stopped[0] if stopped else StreamingQueryException("Failed to shutdown streamer")
 
     with pytest.raises(NotLeader, match="was over before the work was"):
         run()
