@@ -56,11 +56,15 @@ def small_disk(folder: Path) -> Iterator[None]:
         subprocess.run([UMOUNT, "--lazy", f"{folder}"], check=True, timeout=PATIENCE_S)
 
 
+LARGEST = 1 << 30  # bytes: what has more room is no disk that a test has made
+
+
 def fill(file: Path) -> None:
     """Fill the disk that this file is on, to the last byte."""
     with file.open("wb", buffering=0) as filled:
         size = 1 << 20
         while size:
+            assert filled.tell() < LARGEST, f"{file} is on a disk of others"
             try:
                 filled.write(bytes(size))
             except OSError as error:

@@ -169,8 +169,11 @@ def _mapped(pid: int) -> int:
 
 @contextmanager
 def _folder(pid: int) -> Iterator[Path]:
+    # A program that begins may not be in its place yet, and this machine's own memory is filled by nobody.
+    theirs, ours = Path(f"/proc/{pid}/root{SHARED}"), Path(SHARED)
+    wait_until(lambda: theirs.stat().st_dev != ours.stat().st_dev, what="its own disk")
     # By a descriptor: the process may end before the lack does.
-    root = os.open(f"/proc/{pid}/root{SHARED}", os.O_RDONLY | os.O_DIRECTORY)
+    root = os.open(theirs, os.O_RDONLY | os.O_DIRECTORY)
     folder = Path(f"/proc/self/fd/{root}/taken")
     folder.mkdir()
     try:

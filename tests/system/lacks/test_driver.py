@@ -37,6 +37,22 @@ def start(workplace: Workplace) -> Program:
     return workplace.start(*Place.command(*HA, *run), **own, **LASTING)
 
 
+def guard_of(sidecar: Program) -> int:
+    """Return the guard's number, once it is there: before it, what makes the place was below the same process."""
+
+    def found() -> list[int]:
+        return [each for each in tree(sidecar.pid)[1:] if b"ha.sidecar.command.guard" in said_of(each)]
+
+    return int(wait_until(found, what="its guard")[0])
+
+
+def said_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def batches(workplace: Workplace) -> int:
     """Return how many batches its query has committed."""
     return len([each for each in workplace.jobs.glob("orders/0*/spark/orders/commits/*") if each.name.isdecimal()])
@@ -55,7 +71,7 @@ def test_one_that_starts_on_a_disk_that_is_full_by_then_is_not_taken_for_one_ast
     workplace: Workplace, place: Place
 ) -> None:
     sidecar = start(workplace)
-    (guard,) = wait_until(lambda: tree(sidecar.pid)[1:2], what="its guard")
+    guard = guard_of(sidecar)
     noted = Path(f"/proc/{sidecar.pid}/root{SHARED}")
     with place.disk(sidecar.pid):
         wait_until(lambda: list(noted.glob("*/*/*.jvm.driver")), DRIVER_S, "the note of the driver")
@@ -68,7 +84,8 @@ def test_one_that_runs_goes_on(workplace: Workplace, place: Place) -> None:
     sidecar = start(workplace)
     commits(workplace, sidecar)
     for lack in (place.tasks, place.memory, place.inodes, place.disk, place.ports, place.descriptors):
-        guard, *driver = tree(sidecar.pid)[1:]
+        guard = guard_of(sidecar)
+        driver = tree(guard)[1:]
         with lack(*driver):
             since = now()
             wait_until(partial(passed, since))
