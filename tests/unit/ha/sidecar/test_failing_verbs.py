@@ -122,6 +122,7 @@ class Loop:
     def goes_on(self) -> int:
         """Have one more run fail, and see that nothing is done again; returns the batch that was found before."""
         self.savepoint("then")  # whoever answers that has seen what was asked before
+        wait_until(lambda: len(self.batches) > 1 and self.status == "RUNNING", what="the run after the first failure")
         before = self.batches
         assert len(before) <= SOME
         commit(self.workplace, "orders", 6)
