@@ -116,7 +116,9 @@ class Place:
     @contextmanager
     def ports(self, *pids: int) -> Iterator[Callable[[], int]]:
         """Use up the ports that a socket gets which asks for none."""
-        inside = ["nsenter", "-t", f"{pids[0]}", "-n"]
+        # By a descriptor: the process may end before the lack does.
+        network = os.open(f"/proc/{pids[0]}/ns/net", os.O_RDONLY)
+        inside = ["nsenter", f"--net=/proc/{os.getpid()}/fd/{network}"]
         before = _run(*inside, "cat", RANGE)
         hold = [*inside, sys.executable, "-c", _HOLD, f"{PORT}"]
         with killed(subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as holder:
@@ -127,6 +129,7 @@ class Place:
                 yield _nobody_counts
             finally:
                 _run(*inside, "sh", "-c", f"echo {before} > {RANGE}")
+                os.close(network)
 
 
 def tree(pid: int) -> list[int]:
@@ -144,7 +147,7 @@ def _limited(pids: Sequence[int], what: int, bound: Callable[[int], int]) -> Ite
     before = resource.prlimit(pids[0], what)
     try:
         for pid in pids:
-            with suppress(ProcessLookupError, FileNotFoundError):  # one of many has ended
+            with suppress(ProcessLookupError, FileNotFoundError, ValueError):  # one of many has ended
                 resource.prlimit(pid, what, (bound(pid), before[1]))
         yield _nobody_counts
     finally:
