@@ -76,4 +76,6 @@ def _take(notes: Notes, frame: Any, number: int) -> list[tuple[str, str]]:
     """Remove what outputs did not take of a batch of this frame's query; return their names, and why."""
     found = [each for each in list(notes) if each[1] == number]
     query = _query(frame) if found else ""
-    return [(each[0], notes.pop(each)[1]) for each in found if notes[each][0] in ("", query)]
+    # Another query's output may take its batch of the same number meanwhile, which removes its note.
+    ours = [each for each in found if notes.get(each, (None,))[0] in ("", query)]
+    return [(each[0], note[1]) for each in ours if (note := notes.pop(each, None)) is not None]

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PYSPARK = "pyspark.sql.streaming.readwriter"
-MEMORY, SOCKET = "memory", "socket"
-
 BEGINS_ANEW = (
     "its rows are in the memory of its driver, and Spark continues no such query: it begins anew at each start."
 )

@@ -88,3 +88,16 @@ def test_a_process_without_guarded_queries_notes_nothing(monkeypatch: pytest.Mon
     monkeypatch.delitem(sys.modules, misses.PYSPARK, raising=False)
     with pytest.raises(OSError, match="away"):
         write(None, 3, fails=True)
+
+
+def test_another_query_that_takes_its_batch_meanwhile_disturbs_nobody(batch: Callable[[Function], Function]) -> None:
+    """Regions have batches of the same numbers, at the same time."""
+    with ExitStack() as other:
+        other.enter_context(noting("out", frame("p"), 3))
+
+        def property_of(_: str) -> str:
+            other.close()  # while it is asked whose batch this is
+            return "q"
+
+        context = SimpleNamespace(getLocalProperty=property_of)
+        batch(lambda *_: None)(SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context)), 3)
