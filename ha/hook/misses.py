@@ -2,7 +2,7 @@
 
 ``try: output.write(batch, number)`` with an ``except`` that only logs would have Spark commit a batch whose rows are
 nowhere; so would a thread that nobody waits for. So the function's end is an error then, and Spark does it again.
-A later try of the same function that succeeds is as good as the first one.
+A later write of the same rows that succeeds is as good as the first one.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Notes = dict[tuple[str, int], tuple[str, str]]  # by output and batch: the query's id, and why it has not taken it
+    Notes = dict[object, "Miss"]  # by the call that has not taken it
 
 PYSPARK = "pyspark.sql.streaming.readwriter"
 QUERY_ID = "sql.streaming.queryId"
@@ -26,6 +26,16 @@ class MissedError(RuntimeError):
     """A batch that an output did not take."""
 
 
+class Miss(NamedTuple):
+    """A write that has not ended well; ``query`` is the query's id, ``frame`` its rows."""
+
+    output: str
+    number: int
+    query: str
+    why: str
+    frame: Any
+
+
 @contextmanager
 def noting(output: str, frame: Any, number: int) -> Iterator[None]:
     """Note that an output has not taken a batch, until the block ends well."""
@@ -33,14 +43,25 @@ def noting(output: str, frame: Any, number: int) -> Iterator[None]:
     if notes is None:  # no query of this process is guarded
         yield
         return
-    query = _query(frame)
-    notes[output, number] = query, "it was still writing it"
+    call = object()
+    notes[call] = miss = Miss(output, number, _query(frame), "it was still writing it", frame)
     try:
         yield
     except BaseException as error:
-        notes[output, number] = query, next(iter(f"{error}".splitlines()), "") or type(error).__name__
+        notes[call] = miss._replace(why=next(iter(f"{error}".splitlines()), "") or type(error).__name__)
         raise
-    notes.pop((output, number), None)
+    notes.pop(call, None)
+    for other, earlier in list(notes.items()):
+        # Other rows for this output and batch are no second try: the first ones would be lost.
+        if (earlier.output, earlier.number) == (output, number) and same_rows(earlier.frame, frame):
+            notes.pop(other, None)
+
+
+def same_rows(one: Any, other: Any) -> bool:
+    """Return whether two frames are known to have the same rows: Spark compares what they were made of."""
+    with suppress(Exception):  # py4j's, or they are no frames
+        return one is other or bool(one.sameSemantics(other))
+    return False
 
 
 def _query(frame: Any) -> str:
@@ -61,10 +82,10 @@ def _looking(method: Any, notes: Notes) -> Any:
         def batch(frame: Any, number: int) -> None:
             _take(notes, frame, number)  # those of a try before
             func(frame, number)
-            for output, why in _take(notes, frame, number):
+            for miss in _take(notes, frame, number):
                 raise MissedError(
-                    f"Output {output!r} did not take batch {number} ({why}), and the function of foreachBatch went on: "
-                    "its rows would be lost. Let the error through; Spark does the batch again."
+                    f"Output {miss.output!r} did not take batch {number} ({miss.why}), and the function of "
+                    "foreachBatch went on: its rows would be lost. Let the error through; Spark does the batch again."
                 )
 
         return method(self, batch)
@@ -72,10 +93,9 @@ def _looking(method: Any, notes: Notes) -> Any:
     return given
 
 
-def _take(notes: Notes, frame: Any, number: int) -> list[tuple[str, str]]:
-    """Remove what outputs did not take of a batch of this frame's query; return their names, and why."""
-    found = [each for each in list(notes) if each[1] == number]
+def _take(notes: Notes, frame: Any, number: int) -> list[Miss]:
+    """Remove what outputs did not take of a batch of this frame's query, and return it."""
+    found = [(call, miss) for call, miss in list(notes.items()) if miss.number == number]
     query = _query(frame) if found else ""
     # Another query's output may take its batch of the same number meanwhile, which removes its note.
-    ours = [each for each in found if notes.get(each, (None,))[0] in ("", query)]
-    return [(each[0], note[1]) for each in ours if (note := notes.pop(each, None)) is not None]
+    return [miss for call, miss in found if miss.query in ("", query) and notes.pop(call, None) is not None]

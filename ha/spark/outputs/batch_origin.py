@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ha.hook.guarding import EVERY, knows_batches
-from ha.hook.misses import QUERY_ID
+from ha.hook.misses import QUERY_ID, same_rows
 from ha.hook.query_rules import unguarded
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.batch import Batch, planned
@@ -32,6 +32,7 @@ class _Run:
     every: bool = False  # whether it gives the output each of its batches
     written: int = -1  # newest batch that this run has written to the output
     parts: int = 0  # how often it has done so
+    begun: "tuple[int, DataFrame] | None" = None  # what it began to write, and has not written
 
 
 class Origins:
@@ -51,13 +52,21 @@ class Origins:
         run = self._runs.get(query)
         if run is None or not run.execution.isActive():
             run = self._runs[query] = self._run(frame, query)
+        begun = run.begun
+        if begun and begun[0] == number and not same_rows(begun[1], frame):
+            # They would have the number that the first ones get when Spark does the batch again.
+            raise InvalidSettings(
+                f"Output {self._name!r} does not take these rows of batch {number}: a write of other rows of the batch "
+                "has failed, or goes on. Write one after the other, and let errors through: Spark does the batch again."
+            )
+        run.begun = number, frame
         batch = replace(planned(self._renames, run.checkpoint, run.line, number), every=run.every)
         return replace(batch, part=run.parts) if number == run.written else batch
 
     def written(self, batch: Batch) -> None:
         """Take note that a run has written a batch, or has found that it was written before."""
         if (run := self._runs.get(batch.line.id)) is not None:
-            run.written, run.parts = batch.number, batch.part + 1
+            run.written, run.parts, run.begun = batch.number, batch.part + 1, None
 
     def _query(self, frame: "DataFrame") -> str:
         """Return the id of the query that runs the batch; empty if no query runs."""

@@ -102,7 +102,8 @@ class Output(Publisher):
         """Write a batch and publish it.
 
         A function may write a batch in several parts. Each of them appears once, under a number of its own, if the
-        function writes the same parts in the same order when the batch is done again.
+        function writes the same parts in the same order when the batch is done again. If a part was not written, the
+        next one has to be the same rows again.
 
         Args:
             batch: its rows. They are evaluated exactly once, even if it was published before: Spark's state needs it.
@@ -120,7 +121,7 @@ class Output(Publisher):
             Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
             ForeignBatch: the output has batches of another query, or of a later state of this one.
             InvalidSettings: there are dead letters, and a partition commit or files to be merged; or the query has no
-                name, or a checkpoint elsewhere.
+                name, or a checkpoint elsewhere; or other rows of the batch were not written before.
             NotLeader: the job is being stopped with a savepoint; a job that starts from it does this batch.
             OutputLost: files of the batch are gone.
             StoreError: it is not known whether the batch was published; Spark will do it again.
@@ -132,7 +133,7 @@ class Output(Publisher):
             if self._commit is not None:
                 self._session = batch.sparkSession
                 self._commit.check_zone(self._session.conf.get("spark.sql.session.timeZone") or "")
-            return self._once(batch, batch_id, lambda origin: self._publish(batch, origin, dead))
+            return self._once(batch, batch_id, lambda rows, origin: self._publish(rows, origin, dead))
 
     def _check(self, origin: Batch) -> None:
         if self._commit is not None and origin.moment is None:

@@ -82,19 +82,19 @@ class Publisher(ABC):
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
         with misses.noting(self._name, batch, batch_id):
-            rows = self._shaped(batch)
             if is_dry_run():
-                self._evaluated(rows)
+                self._evaluated(self._shaped(batch))
                 return True
-            return self._once(rows, batch_id, lambda origin: self._publish(rows, origin))
+            return self._once(batch, batch_id, self._publish)
 
-    def _once(self, rows: "DataFrame", batch_id: int, publish: Callable[[Batch], bool]) -> bool:
+    def _once(self, batch: "DataFrame", batch_id: int, publish: "Callable[[DataFrame, Batch], bool]") -> bool:
         if self._leadership.settling.is_set():
             raise NotLeader(f"Batch {batch_id} of output {self._name!r} is not begun: the job is being stopped.")
-        origin = self._origins.of(rows, batch_id)
+        origin = self._origins.of(batch, batch_id)
+        rows = self._shaped(batch)
         self._check(origin)
         if published := self._journal.admit(origin):
-            published = publish(origin)
+            published = publish(rows, origin)
         else:
             self._journal.repeat(origin, self._evaluated(rows))
         self._origins.written(origin)

@@ -22,6 +22,7 @@ from ha.outputs.journal import Journal
 from ha.spark import Output, checkpoint_location
 from ha.spark.sink.data_source import register_format
 from ha.spark.stored.ledger import Ledger
+from leader.errors import InvalidSettings
 from store.errors import NotSent, StoreError
 from tests.limits import joined
 from tests.system.spark.helpers import leading
@@ -102,21 +103,23 @@ def program(spark: SparkSession, tmp_path: Path) -> Iterator[Program]:
 class Swallowing:
     """A function of foreachBatch that logs what its output raises, and goes on."""
 
-    def __init__(self, output: Output, tries: int = 1) -> None:
-        self.output, self.tries = output, tries
+    def __init__(self, output: Output, tries: int, parts: tuple[str, ...]) -> None:
+        self.output, self.tries, self.parts = output, tries, parts
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        for _ in range(self.tries):
-            try:
-                self.output.write(batch, number)
-            except StoreError:
-                continue
-            return
+        for part in self.parts:
+            for _ in range(self.tries):
+                try:
+                    self.output.write(batch.where(part), number)
+                except (StoreError, InvalidSettings):
+                    continue
+                break
 
 
+@pytest.mark.parametrize("parts", [("true",), ("value = 'line 2'", "value != 'line 2'")], ids=["whole", "in parts"])
 @pytest.mark.parametrize("tries", [1, 2])
 def test_a_function_that_goes_on_after_an_error_loses_nothing(
-    program: Program, tries: int, monkeypatch: pytest.MonkeyPatch
+    program: Program, tries: int, parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish, failures = Journal.publish, [2]
 
@@ -129,10 +132,10 @@ def test_a_function_that_goes_on_after_an_error_loses_nothing(
     monkeypatch.setattr(Journal, "publish", failing)
     program.feed(4)
     with guarded(Guard(f"{program.leadership.directory}/spark", lambda *_: None)):
-        error = program.run(Swallowing(program.output(), tries))
+        error = program.run(Swallowing(program.output(), tries, parts))
         said = "Output 'output' did not take batch 2 (The NameNode is away.), and the function of foreachBatch went on"
         assert (said in error) == (tries == 1), error
-        assert not program.run(Swallowing(program.output()))
+        assert not program.run(Swallowing(program.output(), 1, parts))
     assert program.found == [0, 1, 2, 3]
 
 

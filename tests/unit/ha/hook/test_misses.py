@@ -63,6 +63,29 @@ def test_a_function_that_tries_again_is_as_good_as_one_that_need_not(batch: Call
     batch(twice)(frame(), 3)
 
 
+@pytest.mark.parametrize("same", [True, False, None])
+def test_other_rows_for_the_same_output_are_no_second_try(
+    batch: Callable[[Function], Function], same: bool | None
+) -> None:
+    """None: it cannot be asked."""
+
+    def filtered() -> Any:
+        rows = frame()
+        if same is not None:
+            rows.sameSemantics = lambda other: other is not rows and same
+        return rows
+
+    def both(_: Any, number: int) -> None:
+        swallow(filtered(), number)
+        write(filtered(), number)
+
+    with ExitStack() as expected:
+        if not same:
+            expected.enter_context(pytest.raises(MissedError, match="did not take batch 3"))
+        batch(both)(frame(), 3)
+    batch(lambda *_: None)(frame(), 3)
+
+
 def test_an_error_that_is_let_through_is_the_one_that_spark_sees(batch: Callable[[Function], Function]) -> None:
     with pytest.raises(OSError, match="away"):
         batch(lambda given, number: write(given, number, fails=True))(frame(), 3)

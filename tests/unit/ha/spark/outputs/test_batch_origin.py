@@ -43,8 +43,8 @@ class Program:
             (self.root / place / "offsets" / f"{number}").write_bytes(offsets(number))
         return Query(identity, name, f"file:{self.root}/{place}")
 
-    def of(self, session: Session, number: int) -> Batch:
-        return self.origins.of(cast("Any", Frame("rows", session)), number)
+    def of(self, session: Session, number: int, rows: str = "rows") -> Batch:
+        return self.origins.of(cast("Any", Frame(rows, session)), number)
 
 
 @pytest.fixture
@@ -74,6 +74,29 @@ def test_a_batch_that_is_written_in_parts_by_one_run(program: Program) -> None:
     assert program.of(Session(query), 2).part == 0
     query.active = False
     assert program.of(Session(program.query()), 1).part == 0, "another run does all of it again"
+
+
+def test_other_rows_do_not_take_the_place_of_those_that_were_not_written(program: Program) -> None:
+    query = program.query()
+    found = program.of(Session(query), 1)
+    with pytest.raises(InvalidSettings, match="does not take these rows of batch 1: a write of other rows"):
+        program.of(Session(query), 1, "others")
+    assert program.of(Session(query), 1) == found, "the same ones again"
+    program.origins.written(found)
+    assert program.of(Session(query), 1, "others").part == 1
+    assert program.of(Session(query), 2).part == 0, "Spark has seen the error, and done without: nothing waits"
+    query.active = False
+    assert program.of(Session(program.query()), 2, "others").part == 0, "another run begins with what it likes"
+
+
+def test_a_write_whose_batch_cannot_be_read_has_begun(program: Program) -> None:
+    query = program.query()
+    (plan := program.root / "jobs/orders/leader/spark/words/offsets/1").rename(plan.with_name("away"))
+    with pytest.raises(InvalidSettings, match="is not below the leader directory"):
+        program.of(Session(query), 1)
+    plan.with_name("away").rename(plan)
+    with pytest.raises(InvalidSettings, match="other rows"):
+        program.of(Session(query), 1, "others")
 
 
 def test_a_thread_of_the_program_has_the_only_query(program: Program) -> None:
