@@ -27,11 +27,13 @@ from tests.system.spark.held_tasks import WINDOWS, Plan, coming_late, failing_on
 from tests.system.spark.helpers import files_of, leading
 
 LOST = {
-    # An executor is lost if it is silent for so long; other time-outs stay as they are.
+    # An executor is lost if it is silent for so long.
     "spark.storage.blockManagerHeartbeatTimeoutMs": "10000",
     "spark.network.timeoutInterval": "1s",
     "spark.executor.heartbeatInterval": "1s",
     "spark.executor.heartbeat.maxFailures": "1000",
+    # A late task of the sink asks the driver's paused JVM whether it may commit, and fails after this time.
+    "spark.rpc.askTimeout": "15s",
 }
 SPECULATIVE = {
     "spark.speculation": "true",
@@ -41,6 +43,7 @@ SPECULATIVE = {
     "spark.speculation.minTaskRuntime": "0ms",
 }
 EXECUTORS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",  # the sink gets rows before the task has made all of them
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
     "spark.sql.files.maxPartitionBytes": "1m",  # a task for each file
