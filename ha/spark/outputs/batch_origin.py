@@ -14,7 +14,7 @@ from ha.hook.query_rules import unguarded
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.batch import Batch, planned
 from ha.outputs.lines import Line
-from ha.spark.session.private_names import running_queries
+from ha.spark.session.private_names import batch_of, running_queries
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK
 
@@ -52,6 +52,11 @@ class Origins:
         run = self._runs.get(query)
         if run is None or not run.execution.isActive():
             run = self._runs[query] = self._run(frame, query)
+        if (spark := batch_of(run.execution)) != number:
+            raise InvalidSettings(
+                f"Output {self._name!r} has got number {number} for batch {spark} of {run.line}: give it the number "
+                "that Spark gives to the function of foreachBatch. By another one no repeated batch is known again."
+            )
         begun = run.begun
         if begun and begun[0] == number and not same_rows(begun[1], frame):
             # They would have the number that the first ones get when Spark does the batch again.

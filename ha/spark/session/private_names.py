@@ -101,6 +101,12 @@ def running_queries(spark: SparkSession) -> dict[str, Any]:
     return _running(_named(spark, "_jsparkSession"))
 
 
+def batch_of(query: Any) -> int:
+    """Return the number of the batch that a running query of the JVM does now; -1 before its first one."""
+    execution = query.lastExecution()
+    return -1 if execution is None else int(execution.currentBatchId())
+
+
 def newer_queries(spark: SparkSession) -> list[Any]:
     """Return the running queries of the context that the program has built after it has stopped this session's."""
     newest = jvm_of(spark).SparkSession.getDefaultSession()

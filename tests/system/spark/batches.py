@@ -28,6 +28,7 @@ class Query:
     called: str | None
     checkpoint: str
     active: bool = True
+    batch: int = 0
 
     def id(self) -> str:
         return self.identity
@@ -40,6 +41,9 @@ class Query:
 
     def resolvedCheckpointRoot(self) -> str:  # noqa: N802
         return self.checkpoint
+
+    def lastExecution(self) -> Any:  # noqa: N802
+        return SimpleNamespace(currentBatchId=lambda: self.batch)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import udf
 
 from ha.cli.commands import exit_code
 from ha.hook.guarding import Guard, guarded
@@ -250,18 +251,24 @@ def test_two_queries_at_the_same_time(program: Program) -> None:
     assert program.found == ([0, 1, 2, 3] if refused == "clicks" else [4, 5, 6, 7])
 
 
-def test_a_write_that_is_tried_again_in_its_batch(program: Program) -> None:
+@pytest.mark.parametrize("same", [True, False], ids=["the same rows", "other rows"])
+def test_a_write_that_is_tried_again_in_its_batch(program: Program, same: bool) -> None:
+    """Other rows may be another part of the batch, so they are refused."""
     program.feed(2)
-    output, tries = program.output(), []
+    output, broken = program.output(), program.place / "broken"
+    broken.touch()
+    whole = udf(lambda value: value if not broken.exists() else {}[value])
 
     def write(rows: DataFrame, batch: int) -> None:
-        tries.append(batch)
-        if len(tries) == 1:
-            with pytest.raises(Exception, match="no luck"):
-                output.write(rows.selectExpr("CAST(raise_error('no luck') AS string) AS value"), batch)
-        output.write(rows, batch)
+        if broken.exists():
+            with pytest.raises(Exception, match="KeyError"):
+                output.write(rows.select(whole("value").alias("value")), batch)
+            broken.unlink()
+        output.write(rows.select(whole("value").alias("value")) if same else rows, batch)
 
-    assert not program.run(write)
+    error = program.run(write)
+    assert ("does not take these rows of batch 0: a write of other rows" in error) != same
+    assert same or not program.run(write)
     assert program.found == [0, 1]
 
 
@@ -319,3 +326,19 @@ def test_the_ledger_finds_a_batch_that_is_gone(program: Program, sink: str, caps
     assert gap.batches == 1
     assert program.say("output", "list", "orders") == 0
     assert f"  gap: {gap.why}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("counted", [lambda: iter(range(9)), lambda: iter([0] * 9)], ids=["counter", "constant"])
+def test_a_number_that_is_not_sparks_is_refused(program: Program, counted: Callable[[], Iterator[int]]) -> None:
+    """A program that counts its batches itself begins with 0 after each start, which would pass for a repetition."""
+
+    def counting() -> Callable[[DataFrame, int], Any]:
+        output, numbers = program.output(), counted()
+        return lambda batch, _: output.write(batch, next(numbers))
+
+    program.feed(1)
+    assert not program.run(counting())
+    program.feed(1)
+    assert "has got number 0 for batch 1 of query 'words'" in program.run(counting())
+    assert not program.run("Output")
+    assert program.found == [0, 1]

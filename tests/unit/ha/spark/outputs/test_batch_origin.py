@@ -44,6 +44,9 @@ class Program:
         return Query(identity, name, f"file:{self.root}/{place}")
 
     def of(self, session: Session, number: int, rows: str = "rows") -> Batch:
+        for each in [session.query, *session.others]:
+            if each is not None:
+                each.batch = number
         return self.origins.of(cast("Any", Frame(rows, session)), number)
 
 
@@ -97,6 +100,14 @@ def test_a_write_whose_batch_cannot_be_read_has_begun(program: Program) -> None:
     plan.with_name("away").rename(plan)
     with pytest.raises(InvalidSettings, match="other rows"):
         program.of(Session(query), 1, "others")
+
+
+def test_a_number_that_is_not_sparks_is_refused(program: Program) -> None:
+    query = program.query()
+    program.of(Session(query), 2)
+    for session in (Session(query), Session(None, [query])):
+        with pytest.raises(InvalidSettings, match="has got number 0 for batch 2 of query 'words'"):
+            program.origins.of(cast("Any", Frame("rows", session)), 0)
 
 
 def test_a_thread_of_the_program_has_the_only_query(program: Program) -> None:
