@@ -27,9 +27,13 @@ class MissedError(RuntimeError):
 
 
 class Miss(NamedTuple):
-    """A write that has not ended well; ``query`` is the query's id, ``frame`` its rows."""
+    """A write that has not ended well.
+
+    ``place`` is what no other output has, ``query`` the query's id, ``frame`` its rows.
+    """
 
     output: str
+    place: str
     number: int
     query: str
     why: str
@@ -37,14 +41,15 @@ class Miss(NamedTuple):
 
 
 @contextmanager
-def noting(output: str, frame: Any, number: int) -> Iterator[None]:
+def noting(output: str, place: str, frame: Any, number: int) -> Iterator[None]:
     """Note that an output has not taken a batch, until the block ends well."""
+    # place: what no other output has; names are not unique.
     notes: Notes | None = getattr(getattr(sys.modules.get(PYSPARK), "DataStreamWriter", None), "ha_missed", None)
     if notes is None:  # no query of this process is guarded
         yield
         return
     call = object()
-    notes[call] = miss = Miss(output, number, _query(frame), "it was still writing it", frame)
+    notes[call] = miss = Miss(output, place, number, _query(frame), "it was still writing it", frame)
     try:
         yield
     except BaseException as error:
@@ -53,7 +58,7 @@ def noting(output: str, frame: Any, number: int) -> Iterator[None]:
     notes.pop(call, None)
     for other, earlier in list(notes.items()):
         # Other rows for this output and batch are no second try: the first ones would be lost.
-        if (earlier.output, earlier.number) == (output, number) and same_rows(earlier.frame, frame):
+        if (earlier.place, earlier.number) == (place, number) and same_rows(earlier.frame, frame):
             notes.pop(other, None)
 
 

@@ -110,8 +110,10 @@ class Journal:
         # ForeignBatch: the output has batches of another query, or of a later state of this one.
         # OutputLost: files of a decided batch are gone.
         with self._lock:
-            if not self._settled:
-                self.settle(batch=batch)
+            if self._settled:
+                with suppress(NotFound):  # another journal may have taken the output over
+                    return self._admission.is_new(batch, self._newest)
+            self.settle(batch=batch)
             return self._admission.is_new(batch, self._newest)
 
     def publish(self, attempt: str, batch: Batch, wrote: Record, least: int = 0) -> bool:

@@ -35,12 +35,15 @@ class _Run:
     begun: "tuple[int, DataFrame] | None" = None  # what it began to write, and has not written
 
 
+_RUNS: dict[tuple[str, str], _Run] = {}  # by output and query: a program may open an output for each write
+
+
 class Origins:
     """Of the batches of one output."""
 
-    def __init__(self, renames: FencedRename, name: str) -> None:
-        self._renames, self._name = renames, name
-        self._runs: dict[str, _Run] = {}
+    def __init__(self, renames: FencedRename, name: str, place: str) -> None:
+        # place: what no other output of this process has.
+        self._renames, self._name, self._place = renames, name, place
 
     def of(self, frame: "DataFrame", number: int) -> Batch:
         """Return which batch a frame is, by the number that Spark gave to it; it costs one read, of the checkpoint."""
@@ -49,9 +52,9 @@ class Origins:
         query = self._query(frame)
         if not query:
             return Batch(number)
-        run = self._runs.get(query)
+        run = _RUNS.get((self._place, query))
         if run is None or not run.execution.isActive():
-            run = self._runs[query] = self._run(frame, query)
+            run = _RUNS[self._place, query] = self._run(frame, query)
         if (spark := batch_of(run.execution)) != number:
             raise InvalidSettings(
                 f"Output {self._name!r} has got number {number} for batch {spark} of {run.line}: give it the number "
@@ -70,7 +73,7 @@ class Origins:
 
     def written(self, batch: Batch) -> None:
         """Take note that a run has written a batch, or has found that it was written before."""
-        if (run := self._runs.get(batch.line.id)) is not None:
+        if (run := _RUNS.get((self._place, batch.line.id))) is not None:
             run.written, run.parts, run.begun = batch.number, batch.part + 1, None
 
     def _query(self, frame: "DataFrame") -> str:

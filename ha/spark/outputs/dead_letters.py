@@ -76,7 +76,7 @@ class DeadLetters:
             InvalidSettings: the output has a partition commit.
             TooManyDeadLetters: the batch has more than are tolerated. Nothing of it is published.
         """
-        with misses.noting(self._output.name, batch, batch_id):
+        with misses.noting(self._output.name, self._output.home, batch, batch_id):
             return self._write(batch, batch_id)
 
     def _write(self, batch: "DataFrame", batch_id: int) -> bool:

@@ -126,7 +126,7 @@ class Output(Publisher):
             OutputLost: files of the batch are gone.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
-        with misses.noting(self._name, batch, batch_id):
+        with misses.noting(self._name, self.home, batch, batch_id):
             if dead is not None and (self._commit is not None or self._mergeable):
                 what = "is mergeable" if self._mergeable else "has a partition commit"
                 raise InvalidSettings(f"Output {self._name!r} {what}, so it can have no dead letters.")

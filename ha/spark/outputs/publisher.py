@@ -39,7 +39,7 @@ class Publisher(ABC):
     def _open(self, journal: Journal) -> None:
         """Take the output over from an earlier driver."""
         self._journal = journal
-        self._origins = Origins(journal.renames, self._name)
+        self._origins = Origins(journal.renames, self._name, self.home)
         settle(self._leadership)  # an earlier leader may have begun to put the query back
         report(self._leadership)
         try:
@@ -56,6 +56,11 @@ class Publisher(ABC):
     def __call__(self, batch: "DataFrame", batch_id: int) -> None:
         """Write a batch, as :meth:`write` does; for ``foreachBatch``."""
         self.write(batch, batch_id)
+
+    @property
+    def home(self) -> str:
+        """URI of its folder in the leader directory."""
+        return self._journal.staged
 
     @property
     def name(self) -> str:
@@ -81,7 +86,7 @@ class Publisher(ABC):
             OutputLost: the batch was decided, and cannot be published as things are; the message says why.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
-        with misses.noting(self._name, batch, batch_id):
+        with misses.noting(self._name, self.home, batch, batch_id):
             if is_dry_run():
                 self._evaluated(self._shaped(batch))
                 return True

@@ -100,7 +100,8 @@ class RegionalOutput:
         self._over = threading.Event()
         self._renames = FencedRename(leadership, uri)
         self._rows, self._partition_by = RowWriter(self._renames, source, partition_by, options), partition_by
-        self._origins = Origins(self._renames, name)
+        self._place = f"{leadership.directory} {uri} {name}"  # that no other output has
+        self._origins = Origins(self._renames, name, self._place)
         try:
             self._home = RegionalHome(self._renames, name)
             self._home.load(names)
@@ -166,7 +167,7 @@ class RegionalOutput:
             RegionBehind: a region has not come as far as ``max_region_lag`` allows.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """
-        with misses.noting(region, batch, batch_id):
+        with misses.noting(region, f"{self._place} {region}", batch, batch_id):
             return self._once(region, batch, batch_id)
 
     def _once(self, region: str, batch: "DataFrame", batch_id: int) -> bool:

@@ -107,6 +107,12 @@ class Way:
                 lambda shape=shape: sum(each.startswith(f"refused {shape} ") for each in self.after(since)) >= TRIES  # type: ignore[misc]
             )
 
+    def learned(self, since: str) -> None:
+        """Wait until every shape has been ended after that."""
+        self.tried(since)
+        ended = {f"{how} {shape}" for how in ("failed", "ended") for shape in ("plain", "session", "format")}
+        eventually(lambda: len(ended & {" ".join(each.split()[:2]) for each in self.after(since)}) == 3)
+
     def nothing_since(self) -> None:
         late = [each for each in self.after("granted") if each.startswith(("row ", "started "))]
         assert late == []
@@ -234,6 +240,9 @@ def test_a_driver_that_lives_on(way: str, driver: Driver, hdfs_uri: str, relay: 
             led.order("resign")
         if way == "fenced":
             fence(next(each for each in led.events if each.startswith("leads ")).removeprefix("leads "))
+            led.note("fenced")
+            led.order("later")
+            led.learned("fenced")  # a successor waits that long: for the end of the lease
             led.granted()
         if way == "lost":
             relay.cut()

@@ -342,3 +342,24 @@ def test_a_number_that_is_not_sparks_is_refused(program: Program, counted: Calla
     assert "has got number 0 for batch 1 of query 'words'" in program.run(counting())
     assert not program.run("Output")
     assert program.found == [0, 1]
+
+
+@pytest.mark.parametrize("at", ["each write", "the start"])
+def test_two_objects_of_one_output_write_parts_of_a_batch(program: Program, at: str) -> None:
+    """A program may open its output where it writes."""
+
+    def opening() -> Callable[[DataFrame, int], None]:
+        opened = [program.output(), program.output()] if at == "the start" else []
+
+        def write(batch: DataFrame, number: int) -> None:
+            for which, part in enumerate(("value < 'line 2'", "value >= 'line 2'")):
+                (opened[which] if opened else program.output()).write(batch.where(part), number)
+
+        return write
+
+    program.feed(4)
+    assert not program.run(opening(), each=2)
+    assert program.found == [0, 1, 2, 3]
+    program.feed(2)
+    assert not program.run(opening(), each=2)
+    assert program.found == [0, 1, 2, 3, 4, 5]

@@ -37,8 +37,8 @@ def batch(monkeypatch: pytest.MonkeyPatch) -> Callable[[Function], Function]:
     return lambda function: module.DataStreamWriter().foreachBatch(func=function).function
 
 
-def write(given: Any, number: int, *, fails: bool = False, output: str = "out") -> None:
-    with noting(output, given, number):
+def write(given: Any, number: int, *, fails: bool = False, place: str = "out") -> None:
+    with noting("output", place, given, number):
         if fails:
             raise OSError("away\nat 10.0.0.1")
 
@@ -49,7 +49,7 @@ def swallow(given: Any, number: int, **more: Any) -> None:
 
 
 def test_a_function_that_goes_on_after_an_error_fails(batch: Callable[[Function], Function]) -> None:
-    with pytest.raises(MissedError, match=r"Output 'out' did not take batch 3 \(away\), and"):
+    with pytest.raises(MissedError, match=r"Output 'output' did not take batch 3 \(away\), and"):
         batch(swallow)(frame(), 3)
     batch(write)(frame(), 3)
     batch(lambda *_: None)(frame(), 3)
@@ -86,6 +86,17 @@ def test_other_rows_for_the_same_output_are_no_second_try(
     batch(lambda *_: None)(frame(), 3)
 
 
+def test_the_same_rows_for_another_output_of_that_name_are_no_second_try(
+    batch: Callable[[Function], Function],
+) -> None:
+    def both(given: Any, number: int) -> None:
+        swallow(given, number)
+        write(given, number, place="elsewhere")
+
+    with pytest.raises(MissedError, match="did not take batch 3"):
+        batch(both)(frame(), 3)
+
+
 def test_an_error_that_is_let_through_is_the_one_that_spark_sees(batch: Callable[[Function], Function]) -> None:
     with pytest.raises(OSError, match="away"):
         batch(lambda given, number: write(given, number, fails=True))(frame(), 3)
@@ -94,7 +105,7 @@ def test_an_error_that_is_let_through_is_the_one_that_spark_sees(batch: Callable
 
 def test_a_thread_that_nobody_waits_for_is_an_error(batch: Callable[[Function], Function]) -> None:
     with ExitStack() as thread, pytest.raises(MissedError, match="it was still writing it"):
-        batch(lambda given, number: thread.enter_context(noting("out", given, number)))(frame(), 3)
+        batch(lambda given, number: thread.enter_context(noting("output", "out", given, number)))(frame(), 3)
 
 
 @pytest.mark.parametrize("writing", ["p", None])
@@ -116,7 +127,7 @@ def test_a_process_without_guarded_queries_notes_nothing(monkeypatch: pytest.Mon
 def test_another_query_that_takes_its_batch_meanwhile_disturbs_nobody(batch: Callable[[Function], Function]) -> None:
     """Regions have batches of the same numbers, at the same time."""
     with ExitStack() as other:
-        other.enter_context(noting("out", frame("p"), 3))
+        other.enter_context(noting("output", "out", frame("p"), 3))
 
         def property_of(_: str) -> str:
             other.close()  # while it is asked whose batch this is

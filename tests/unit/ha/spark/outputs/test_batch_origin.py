@@ -34,7 +34,10 @@ class Program:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.renames = Renames(root)
-        self.origins = Origins(cast("FencedRename", self.renames), "output")
+        self.origins = self.opened("output")
+
+    def opened(self, name: str) -> Origins:
+        return Origins(cast("FencedRename", self.renames), name, f"{self.root}/{name}")
 
     def query(self, name: str | None = "words", identity: str = "0a", place: str = "") -> Query:
         place = place or f"jobs/orders/leader/spark/{name}"
@@ -108,6 +111,16 @@ def test_a_number_that_is_not_sparks_is_refused(program: Program) -> None:
     for session in (Session(query), Session(None, [query])):
         with pytest.raises(InvalidSettings, match="has got number 0 for batch 2 of query 'words'"):
             program.origins.of(cast("Any", Frame("rows", session)), 0)
+
+
+def test_an_output_that_is_opened_again_counts_on(program: Program) -> None:
+    """As by a function that opens its output for each write."""
+    query = program.query()
+    program.origins.written(program.of(Session(query), 1))
+    program.origins, other = program.opened("output"), program.opened("other")
+    found = program.of(Session(query), 1)
+    assert found.part == 1
+    assert other.of(cast("Any", Frame("rows", Session(query))), 1).part == 0
 
 
 def test_a_thread_of_the_program_has_the_only_query(program: Program) -> None:
