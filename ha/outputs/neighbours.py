@@ -19,6 +19,9 @@ from leader.layout.packed_names import read
 SPARKS_LOG = "_spark_metadata"
 """Folder of the log of Spark's file sink: its readers see the files that are named there, and no others."""
 
+OF_OUTPUTS = (layout.BATCH, layout.REGION, "batch-", "merged-")
+"""How the first entries in an output's directory begin, if it has no columns of partitions."""
+
 
 def check(renames: FencedRename, name: str, target: Target, names: Sequence[str], *, shared: bool) -> None:
     """Refuse a directory in which batches of this kind cannot be read.
@@ -43,6 +46,7 @@ def check(renames: FencedRename, name: str, target: Target, names: Sequence[str]
         elif not shared:
             _check_outputs(renames, name)
             _check_others(renames, name, target)
+            _check_parent(renames, name)
 
 
 def _check_log(renames: FencedRename, name: str) -> None:
@@ -87,13 +91,24 @@ def _check_outputs(renames: FencedRename, name: str) -> None:
 
 def _check_others(renames: FencedRename, name: str, target: Target) -> None:
     """Refuse a directory with what no output puts there: a reader of all of it fails, or takes it for rows of ours."""
-    ours = tuple(f"{each}=" for each in target.columns[:1]) or (layout.BATCH, layout.REGION, "batch-", "merged-")
+    ours = tuple(f"{each}=" for each in target.columns[:1]) or OF_OUTPUTS
     for entry in renames.list(renames.outside):
         if not layout.hidden(entry.name) and not entry.name.startswith(ours):
             raise InvalidSettings(
                 f"{renames.outside!r} holds {entry.name!r}, which is none of output {name!r}: readers of the whole "
                 "directory would fail, or read it as well. Give the output a directory of its own, or move that away."
             )
+
+
+def _check_parent(renames: FencedRename, name: str) -> None:
+    """Refuse a directory inside of another output's: a reader of that one would find it, and fail."""
+    parent, _, own = renames.outside.rpartition("/")
+    there = [] if layout.hidden(own) else renames.list(parent)
+    if found := next((each.name for each in there if each.name.startswith(OF_OUTPUTS)), ""):
+        raise InvalidSettings(
+            f"{renames.outside!r} lies among the batches of another output, such as {found!r}: readers of that one "
+            f"would fail. Give output {name!r} a directory beside it, or one whose name begins with `_`: they skip it."
+        )
 
 
 def _listed(columns: Sequence[str]) -> str:

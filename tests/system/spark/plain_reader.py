@@ -250,6 +250,7 @@ class Run:
         self.home: Home
         self.watched: Watched
         self.pauses: list[float] = []
+        self.running: dict[str, Query] = {}  # of the present driver
         self.partitioned = self.choose.random() < 0.7
 
     def go(self, most_drivers: int = 200) -> "Run":
@@ -283,6 +284,7 @@ class Run:
             except StoreError:
                 pass
             finally:
+                self._ended(*self.running)
                 if output is not None:
                     output.close()
         self.store.catch_up()
@@ -351,7 +353,15 @@ class Run:
             tree.make_parents(f"{checkpoint}/offsets")
             tree.nodes[f"{checkpoint}/metadata"] = json.dumps({"id": identity}).encode()
             tree.nodes[f"{checkpoint}/offsets/{batch}"] = offsets(batch)
-        return Session(Query(identity, query, f"file://{ROOT}/{checkpoint}"))
+        running = self.running.setdefault(query, Query(identity, query, f"file://{ROOT}/{checkpoint}"))
+        running.batch = batch
+        return Session(running)
+
+    def _ended(self, *queries: str) -> None:
+        """Let queries run no longer; their next batch is of another run."""
+        for each in queries:
+            if (running := self.running.pop(each, None)) is not None:
+                running.active = False
 
     def _clean_up_later(self) -> None:
         """Once a batch is decided, a clean-up job deletes something of its rows, during a pause of the driver."""

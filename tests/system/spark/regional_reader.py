@@ -113,6 +113,7 @@ class RegionalRun(Run):
             except StoreError:
                 pass
             finally:
+                self._ended(*self.running)
                 if output is not None:
                     output.close()
         self.store.rate, self.store.alive = 0.0, True
@@ -169,7 +170,11 @@ class RegionalRun(Run):
         batch.meanwhile = meanwhile
         try:
             output.write(region, cast("DataFrame", batch), number)
+        except StoreError:
+            self._ended(region)
+            raise
         except RegionBehind:
+            self._ended(region)
             self.stuck = ""
             assert output._marks.apart >= MOST_APART
             return

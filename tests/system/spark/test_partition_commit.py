@@ -53,16 +53,25 @@ def output(leadership: Leadership, tmp_path: Path, commit: PartitionCommit = BY_
     return Output(leadership, (tmp_path / "out").as_uri(), partition_by=["day"], commit=commit)
 
 
+RUNNING: dict[str, Query] = {}  # the query of each leadership
+
+
 class DayBatch(Batch):
     """A batch of a query that Spark knows, with rows of some days; Spark has written down when it was."""
 
     def __init__(self, leadership: Leadership, number: int, *days: int) -> None:
-        running = Query(QUERY_ID, "orders", leadership.path("spark/orders"))
+        running = RUNNING.setdefault(leadership.directory, Query(QUERY_ID, "orders", leadership.path("spark/orders")))
+        running.batch = number
         super().__init__({f"day={day}": "rows" for day in days}, Session(running))
         log = Path(leadership.directory.removeprefix("file://"), "spark", "orders", "offsets")
         log.mkdir(parents=True, exist_ok=True)
         (log.parent / "metadata").write_text(f'{{"id":"{QUERY_ID}"}}')
         (log / str(number)).write_bytes(offsets(number))
+
+
+def ended(leadership: Leadership) -> None:
+    """The query has ended, by an error or with its driver."""
+    RUNNING.pop(leadership.directory).active = False
 
 
 def write(made: Output, leadership: Leadership, number: int, *days: int) -> bool:
@@ -239,6 +248,7 @@ def test_a_partition_with_a_long_name_is_refused_before_the_decision(leadership:
     with output(leadership, tmp_path) as made:
         with pytest.raises(InvalidName, match=f"may have {MOST_BYTES} bytes"):
             write(made, leadership, 0, day)
+        ended(leadership)
         assert write(made, leadership, 0, day // 10)
     assert found(tmp_path).keys() == {f"day={day // 10}/batch=0"}
 
@@ -286,6 +296,7 @@ def test_rows_that_are_put_away_take_markers_along(leadership: Leadership, tmp_p
     aside.put_away(2, f"{renames.inside}/aside")
     assert marked(tmp_path) == [1]
     aside.bring_back(f"{renames.inside}/aside")
+    ended(leadership)
     with output(leadership, tmp_path) as made:
         assert not write(made, leadership, 3, 0, 2)
         assert marked(tmp_path) == [0, 1, 2]

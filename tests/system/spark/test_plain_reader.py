@@ -110,11 +110,14 @@ def decided_late() -> list[str]:
         store.pace = 0.0
         with pytest.raises(ConnectionLost):
             dead.write(cast("DataFrame", run._batch(0)), 0)
+    run._ended(*run.running)
     with Output(home, "file:///sim/out/orders") as second:
         assert second.write(cast("DataFrame", run._batch(0)), 0)
+    run._ended(*run.running)
     store.catch_up()
     with Output(home, "file:///sim/out/orders") as third:
         assert third.write(cast("DataFrame", run._batch(1)), 1)
+    run._ended(*run.running)
     run.reader.complete |= {0, 1}
     run.reader.check_complete()
     return run.reader.wrong

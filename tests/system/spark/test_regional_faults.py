@@ -10,7 +10,7 @@ from ha.outputs.admission import Admission
 from ha.outputs.region_marks import RegionMarks
 from ha.outputs.regional import RegionalHome
 from ha.spark.outputs import regional_output
-from leader.errors import OutputLost
+from leader.errors import ForeignBatch, OutputLost
 from store.errors import Unknown
 from tests.system.spark.faulty_store import FAULTS
 from tests.system.spark.regional_reader import MOST_APART, drawn
@@ -45,7 +45,7 @@ def wrong(seeds: int = 300, **arguments: Any) -> bool:
         try:
             if drawn(seed, **arguments).regional.wrong:
                 return True
-        except (AssertionError, OutputLost):
+        except (AssertionError, ForeignBatch, OutputLost):
             return True
     return False
 

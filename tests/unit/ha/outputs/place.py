@@ -38,8 +38,9 @@ class Place:
         flat: bool = False,
         files: tuple[str, Sequence[str]] = ("", ()),
         commit: PartitionCommit | None = None,
+        out: str = "out",
     ) -> Journal:
-        return Journal(self.leader, (self.root / "out").as_uri(), name, commit, flat=flat, files=files)
+        return Journal(self.leader, (self.root / out).as_uri(), name, commit, flat=flat, files=files)
 
     def output_folder(self, name: str = "output") -> OutputFolder:
         return OutputFolder.of(FencedRename(self.leader, (self.root / "out").as_uri()), name)

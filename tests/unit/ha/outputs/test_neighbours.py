@@ -72,3 +72,15 @@ def test_what_readers_skip_or_a_former_journal_has_left_is_no_hindrance(
 ) -> None:
     (place.root / "out" / there).mkdir(parents=True)
     assert place.journal(files=("parquet", columns)).admit(Batch(0, WORDS))
+
+
+@pytest.mark.parametrize("inside", ["out/_late", "late"])
+def test_an_output_beside_another_one(place: Place, inside: str) -> None:
+    place.publish(place.journal(), Batch(0, WORDS))
+    assert place.journal("late", out=inside).admit(Batch(0, WORDS))
+
+
+def test_an_output_does_not_begin_inside_of_another_one(place: Place) -> None:
+    place.publish(place.journal(), Batch(0, WORDS))
+    with pytest.raises(InvalidSettings, match=r"among the batches of another output, such as 'batch=0': .* beside it"):
+        place.journal("late", out="out/late").admit(Batch(0, WORDS))
