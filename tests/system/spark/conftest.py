@@ -42,6 +42,13 @@ def lasting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Timing, "retry", property(lambda _: 0.05))
 
 
+@pytest.fixture
+def usual(lasting: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001  # it comes first
+    """Leave the leases to programs that have some of their own."""
+    for name in LASTING:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture(autouse=True)
 def another_program() -> Iterator[None]:
     """Have a test start queries though another one has led in this process."""

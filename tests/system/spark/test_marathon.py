@@ -8,7 +8,14 @@ import pytest
 from benchmarks.spark import marathon
 from ha.sandbox import Sandbox
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.usefixtures("usual"),
+    pytest.mark.spark,
+    pytest.mark.hdfs,
+    pytest.mark.zookeeper,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+]
 
 FAILOVERS, SEED = 3, 9
 """The driver, its JVM and its sidecar are killed, one of them each time: what takes longest is in the long run."""

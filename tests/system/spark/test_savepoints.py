@@ -128,6 +128,8 @@ def test_jobs_go_on_from_savepoints_of_a_running_and_of_a_stopped_job(driver: Dr
     driver.root = (tmp_path / "elsewhere").as_uri()  # another cluster, which has never heard of the job
     second = Job(driver, f"{driver.job}-second", middle, first.out)
     with second.running("--from", stopped) as process:
+        # The first job has left all sums there.
+        eventually(lambda: "RUNNING" in ha(driver, "job", "queries", second.name, "--json").stdout, 240)
         eventually(lambda: second.sums() == expected(FILES), 240)
         answer = second.asked("job stop", "--savepoint", "--drain")
         assert process.wait(60) == 0

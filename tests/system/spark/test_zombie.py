@@ -7,7 +7,13 @@ import pytest
 from benchmarks.spark.zombie import Case, trial
 from ha.sandbox import Sandbox
 
-pytestmark = [pytest.mark.spark, pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.usefixtures("usual"),
+    pytest.mark.spark,
+    pytest.mark.hdfs,
+    pytest.mark.zookeeper,
+    pytest.mark.slow,
+]
 
 
 def test_a_zombies_batch_is_refused_and_without_the_fence_it_is_doubled(sandbox: Sandbox, tmp_path: Path) -> None:
