@@ -16,6 +16,9 @@ from store.clock import now
 
 LABELS = ["job_name", "query"]
 
+NONE_YET = "(none yet)"
+"""The name under which a Spark program ages that has started no query: it may wait for its cluster for ever."""
+
 BY_STATE: Table[QueryReport] = {
     "ha_query_state": (
         "1 for the state of a query, 0 for the others: see ha job queries.",
@@ -45,6 +48,8 @@ class ReportFiles:
     running: Callable[[], bool]  # returns whether that run leads the job and has not ended
     # Returns what the sidecar itself has seen of the queries of a program that writes no report.
     seen: Callable[[], list[QueryReport]] = list
+    # Returns when a run was started that has to start queries, in seconds of the boot clock; None of another program.
+    waits_since: Callable[[], float | None] = lambda: None
 
 
 class QueryMetrics(Collector):
@@ -78,7 +83,9 @@ class QueryMetrics(Collector):
         if newest and self._reports.running():
             rows = [([self._job, each.name], each) for each in present]
             yield from families(GaugeMetricFamily, GAUGES, LABELS, rows)
-            yield from families(GaugeMetricFamily, self._ages, LABELS, rows)
+            since = self._reports.waits_since()
+            none_yet = [] if rows or since is None else [([self._job, NONE_YET], QueryReport(NONE_YET, fresh_at=since))]
+            yield from families(GaugeMetricFamily, self._ages, LABELS, rows or none_yet)
             yield from families(GaugeMetricFamily, BY_STATE, [*LABELS, "state"], rows)
             told = noted(Path(f"{self._reports.path(newest)}{FILE}")).values()
             yield from families(GaugeMetricFamily, TOLD, ["job_name"], [([self._job], list(told))])

@@ -136,15 +136,16 @@ class Sidecar:
         stands_by = lambda: self._machine.state.stands_by  # noqa: E731
         self._verification = Verification(settings, job, process.metrics.registry, stands_by)
         self._replication = Replication(settings, job, process.metrics.registry, stands_by)
-        self._measure(logs)
+        self._measure(logs, spark=spark)
 
-    def _measure(self, logs: QueryReports) -> None:
+    def _measure(self, logs: QueryReports, *, spark: bool) -> None:
         registry, command = self._process.metrics.registry, self._command
         reports = ReportFiles(
             lambda run: command.files_of(run).report,
             lambda: command.starts,
             lambda: self._machine.state.runs_granted,
             logs.all,
+            lambda: command.since if spark else None,
         )
         QueryMetrics(registry, self._job, reports)
         OutputMetrics(registry, self._job, reports)

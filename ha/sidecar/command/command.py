@@ -74,7 +74,7 @@ class Command:
         self.starts = 0
         self._taken_up = 0
         self.start_at = NEVER  # when it is started again within the leadership, in seconds of the clock; for display
-        self._since = now()
+        self.since = now()
         self._killed_before = 0
 
     @property
@@ -161,7 +161,7 @@ class Command:
         self.starts = number
         self._make_place()
         self.deadline.forget()
-        self._since = now()
+        self.since = now()
         Path(f"{self.deadline.path}{JVM_ENDED}").unlink(missing_ok=True)
         files, grant = self.files, None if leader else self.files.grant
         environment, place = self._environment.prepare(self.program, files, leader, excluded)
@@ -187,7 +187,7 @@ class Command:
     def take_up(self, orphan: Orphan) -> None:
         """Take up a command whose sidecar is gone: from now on it is as if this process had started it."""
         left = orphan.left
-        self.program, self.starts, self._taken_up, self._since = left.run.program, left.starts, left.taken_up + 1, now()
+        self.program, self.starts, self._taken_up, self.since = left.run.program, left.starts, left.taken_up + 1, now()
         self._run = run = Run(orphan, Path(left.grant) if left.grant else None, left.leader.epoch)
         self._leave(left.leader, run.grant)
         self._record_running(left.leader)
@@ -219,7 +219,7 @@ class Command:
         self._make_place()
         self._leave(leader, run.grant)
         grant_file.grant(run.grant, leader, self._process.stores.directory_uri(self._job, leader))
-        run.epoch, self._since = leader.epoch, now()
+        run.epoch, self.since = leader.epoch, now()
         self._record_running(leader)
         _log.info("%s: epoch %d is granted to the warm command.", self._job, leader.epoch)
 
@@ -247,13 +247,13 @@ class Command:
 
     def end(self) -> tuple[int, bool]:
         """Forget the run that has ended; returns its exit code, and whether that means that the job has finished."""
-        run, self._run, self._since = self._run, None, now()
+        run, self._run, self.since = self._run, None, now()
         assert run is not None, "a run has ended"
         return run.code, run.has_finished
 
     def given_up(self) -> None:
         """Note that the leadership is over."""
-        self._since = now()
+        self.since = now()
 
     def close(self) -> None:
         """Kill it if it runs, and remove the files that were shared with it."""
@@ -265,7 +265,7 @@ class Command:
     def status(self) -> dict[str, Any]:
         """Return its state, the seconds since that began, its starts, its stored version, its processes and memory."""
         run, resting = self._run, CommandState.COLD if self.start_at == NEVER else CommandState.RESTARTING
-        state, since = (resting, self._since) if run is None else run.state(self._since)
+        state, since = (resting, self.since) if run is None else run.state(self.since)
         processes, memory = memory_of(run.child.pid) if run is not None else (0, 0)
         waits = {"next_start_seconds": round(max(0.0, self.start_at - now()), 1)}
         return {

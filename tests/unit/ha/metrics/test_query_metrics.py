@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ha.metrics.query_metrics import QueryMetrics, ReportFiles
+from ha.metrics.query_metrics import NONE_YET, QueryMetrics, ReportFiles
 from ha.program.files import write
 from ha.program.query_report import STATES, QueryReport
 from tests.unit.ha.metrics.complete import CLEAN
@@ -20,8 +20,11 @@ class Command:
         self.runs = 0
         self.granted = True
         self.seen: list[QueryReport] = []
+        self.waits_since: float | None = None
         self.registry = CollectorRegistry()
-        reports = ReportFiles(self.path, lambda: self.runs, lambda: self.granted, lambda: self.seen)
+        reports = ReportFiles(
+            self.path, lambda: self.runs, lambda: self.granted, lambda: self.seen, lambda: self.waits_since
+        )
         QueryMetrics(self.registry, "orders", reports, lambda: 107.5)
 
     def path(self, run: int) -> Path:
@@ -97,6 +100,20 @@ def test_a_command_that_does_not_lead_has_counters_only(command: Command) -> Non
     command.granted = False
     assert command.value("ha_checkpoints_total") == 9
     assert not {"ha_checkpoint_age_seconds", "ha_query_state", "ha_query_backlog"} & command.shown
+
+
+def test_a_spark_program_that_has_started_no_query_ages(command: Command) -> None:
+    """It may wait for its cluster for ever, and no query is there that could be stale."""
+    command.run()
+    assert "ha_checkpoint_age_seconds" not in command.shown, "it may be a program of another kind"
+    command.waits_since = 7.5
+    assert Exposition(command.registry).value("ha_checkpoint_age_seconds", job_name="orders", query=NONE_YET) == 100
+    assert "ha_query_state" not in command.shown
+    command.run(QueryReport("clean", fresh_at=100.0))
+    assert command.value("ha_checkpoint_age_seconds") == 7.5
+    command.run()
+    command.granted = False
+    assert "ha_checkpoint_age_seconds" not in command.shown
 
 
 def test_before_the_first_run_there_is_nothing(command: Command) -> None:
