@@ -14,8 +14,7 @@ import msgspec
 from ha.checkpoints import contents
 from ha.checkpoints.checkpoint_reader import MOST_BYTES
 from ha.config.stores import Stores
-from ha.kafka.client_settings import client_settings
-from ha.kafka.places import Held, TopicPlaces
+from ha.kafka.clients import Held, TopicPlaces, client_settings
 from ha.leadership.leadership import Leadership
 from ha.outputs.batch import plan_of
 from ha.spark.checkpoint_tools.copying import Told

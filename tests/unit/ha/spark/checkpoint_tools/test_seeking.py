@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from ha.checkpoints import contents
-from ha.kafka.places import Held, TopicPlaces
+from ha.kafka.clients import Held, TopicPlaces
 from ha.leadership import fenced_rename
 from ha.outputs.batch import Batch, plan_of
 from ha.spark.checkpoint_tools.seeking import EARLIEST, LATEST, Aim, Seeking, SeekOutlook, aimed
