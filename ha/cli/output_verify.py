@@ -96,7 +96,7 @@ def _unread(context: Context, job: str, reader: JournalReader, found: JournalOut
     if not found.target or found.place or not found.format or found.regions:
         context.tell(f"{found.name}: not read: it is no directory of files whose format is known")
         return ""
-    from ha.spark.outputs.whole_reader import rows_of  # noqa: PLC0415  # loads PySpark
+    from ha.spark.outputs.row_writer import rows_of  # noqa: PLC0415  # loads PySpark
     from ha.spark.stored.local_session import local_session  # noqa: PLC0415
 
     parts = urlsplit(context.stores.files.at(job))

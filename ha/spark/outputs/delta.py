@@ -15,7 +15,7 @@ from py4j.java_gateway import JavaPackage
 from ha.outputs.record import Record
 from ha.spark.outputs.row_writer import evaluate
 from ha.spark.outputs.table_format import Attempt, asked, check_pair, check_place, having, unknown
-from ha.spark.session.private_names import java_session, jvm_of
+from ha.spark.session.private_names import java_session
 from leader.errors import ForeignBatch, InvalidSettings, OutputLost
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ class DeltaTable:
 
     kind = "delta"
 
-    def __init__(self, spark: "SparkSession", name_or_path: str, app: str) -> None:
-        if (jvm := jvm_of(spark)) is None:
-            raise InvalidSettings("ha.spark.Table needs a classic Spark session, not one of Spark Connect.")
+    def __init__(self, spark: "SparkSession", jvm: Any, name_or_path: str, app: str) -> None:
         build = getattr(jvm.io.delta, "package")  # noqa: B009  # a word of Python
         check_pair(self.kind, spark.version, None if isinstance(build, JavaPackage) else str(build.VERSION()))
         self._jvm, self._app, self._wrote = jvm, app, -1

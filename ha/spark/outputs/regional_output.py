@@ -24,8 +24,7 @@ from ha.outputs.journal import Journal
 from ha.outputs.region_marks import RegionMarks, RegionRecord
 from ha.outputs.regional import RegionalHome
 from ha.program.output_report import REPORTS, WRITE
-from ha.spark.outputs.batch_origin import Origins
-from ha.spark.outputs.publisher import report
+from ha.spark.outputs.publisher import Origins, report
 from ha.spark.outputs.region_looks import RegionLooks
 from ha.spark.outputs.row_writer import RowWriter, evaluate
 from ha.spark.queries.query_failures import failure

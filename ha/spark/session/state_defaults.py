@@ -6,7 +6,6 @@ settings are made only for queries that are new, or were begun with ids; those n
 """
 
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 from ha.checkpoints import contents
 from ha.checkpoints.contents import Unreadable
 from ha.leadership.leadership import Leadership
+from ha.spark.session.private_names import numbers_of
 from ha.spark.session.spark_session import configured
 from ha.spark.stored.commit_log import newest_batch, queries
 from ha.spark.stored.stored_state import CHANGELOG, FORMAT, PROVIDER, ROCKSDB
@@ -31,8 +31,7 @@ _TRIED = (4, 3)
 
 def defaults(spark: SparkSession) -> dict[str, str]:
     """Return the settings to make for a new query: none if the session says otherwise of any, or Spark is too old."""
-    numbers = tuple(int(each) for each in re.findall(r"\d+", spark.version)[:2])
-    if numbers < _TRIED or any(spark.conf.get(name, None) is not None for name in DEFAULTS):
+    if numbers_of(spark.version) < _TRIED or any(spark.conf.get(name, None) is not None for name in DEFAULTS):
         return {}
     return dict(DEFAULTS)
 

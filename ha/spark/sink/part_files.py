@@ -5,7 +5,6 @@ files are bounded: a partition that is closed for that gets another file if more
 """
 
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -132,16 +131,11 @@ def _paths(batch: pa.RecordBatch, columns: tuple[str, ...]) -> Any:
     parts = []
     for name in columns:
         values = pc.cast(batch.column(name), pa.string()).dictionary_encode()
-        texts = [f"{escaped(name)}={value_name(each)}" for each in values.dictionary.to_pylist()]
+        texts = [f"{escaped(name)}={escaped(each) or NULL}" for each in values.dictionary.to_pylist()]
         texts.append(f"{escaped(name)}={NULL}")
         indices = pc.fill_null(values.indices, len(texts) - 1)
         parts.append(pa.array(texts, pa.string()).take(indices))
     return pc.binary_join_element_wise(*parts, "/")
-
-
-def value_name(value: str) -> str:
-    """Return a value as the name of a partition has it."""
-    return escaped(value) or NULL
 
 
 def escaped(text: str) -> str:
@@ -167,21 +161,9 @@ class LineEncoder:
 
 def open_encoder(kind: str, stream: Stream, schema: pa.Schema, compression: str) -> Encoder:
     """Return the encoder of a format of :data:`ha.spark.sink.options.COMPRESSIONS`."""
-    return _ENCODERS[kind](stream, schema, compression)
-
-
-def _parquet(stream: Stream, schema: pa.Schema, compression: str) -> Encoder:
-    made: Encoder = pyarrow.parquet.ParquetWriter(stream, schema, compression=compression, store_schema=False)
+    made: Encoder = LineEncoder(stream)
+    if kind == "parquet":
+        made = pyarrow.parquet.ParquetWriter(stream, schema, compression=compression, store_schema=False)
+    elif kind == "orc":
+        made = pyarrow.orc.ORCWriter(stream, compression="uncompressed" if compression == "none" else compression)
     return made
-
-
-def _orc(stream: Stream, _: pa.Schema, compression: str) -> Encoder:
-    made: Encoder = pyarrow.orc.ORCWriter(stream, compression="uncompressed" if compression == "none" else compression)
-    return made
-
-
-def _text(stream: Stream, _: pa.Schema, __: str) -> Encoder:
-    return LineEncoder(stream)
-
-
-_ENCODERS: dict[str, Callable[[Stream, pa.Schema, str], Encoder]] = {"parquet": _parquet, "orc": _orc, "text": _text}

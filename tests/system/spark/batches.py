@@ -18,7 +18,7 @@ from ha.outputs.batch import Batch as Published
 from ha.outputs.lines import Line
 from ha.outputs.record import Record
 from ha.spark.outputs import publisher, regional_output
-from ha.spark.outputs.batch_origin import Origins
+from ha.spark.outputs.publisher import Origins
 from ha.spark.outputs.row_writer import RowWriter, evaluate
 
 

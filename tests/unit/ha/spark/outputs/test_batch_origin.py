@@ -7,7 +7,7 @@ import pytest
 
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.batch import Batch
-from ha.spark.outputs.batch_origin import Origins
+from ha.spark.outputs.publisher import Origins
 from ha.spark.outputs.row_writer import written_files
 from leader.errors import InvalidSettings
 from store.bounded import BoundedFiles

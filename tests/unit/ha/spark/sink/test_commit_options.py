@@ -6,9 +6,8 @@ import pytest
 
 from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment
 from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
-from ha.spark.sink import commit_options
-from ha.spark.sink.commit_options import Imported, commit_of
-from ha.spark.sink.options import options_of
+from ha.spark.sink import options
+from ha.spark.sink.options import Imported, commit_of, options_of
 from leader.errors import InvalidSettings
 
 LEADER = "hdfs://names:8020/ha/orders/leader"
@@ -56,7 +55,7 @@ def test_a_function_of_the_program_is_called() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90.0), ("0", 0.0), ("1 min", 60.0)])
 def test_delays(text: str, seconds: float) -> None:
-    commit = commit_of({commit_options.DELAY: text})
+    commit = commit_of({options.DELAY: text})
     assert commit is not None
     assert (commit.delay, commit.trigger) == (seconds, PROCESS_TIME)
 
