@@ -17,8 +17,7 @@ from ha.config.stores import Stores
 from ha.spark.checkpoint_tools.copying import WORKERS, Staging, Told
 from ha.spark.checkpoint_tools.importing import CopiedCheckpoint
 from ha.spark.stored.commit_log import newest_batch
-from ha.spark.stored.locations import check_query
-from ha.spark.stored.relocate import METADATA, relocated
+from ha.spark.stored.locations import METADATA, check_query, relocated
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.layout.names import SPARK

@@ -20,8 +20,7 @@ from ha.checkpoints.verify import fault
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.copying import WORKERS, Staging, Told
 from ha.spark.stored.commit_log import kept, newest_batch
-from ha.spark.stored.locations import check_query
-from ha.spark.stored.relocate import relocate
+from ha.spark.stored.locations import check_query, relocate
 from leader.errors import NotLeader
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints

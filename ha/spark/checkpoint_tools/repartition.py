@@ -14,11 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from ha.checkpoints.inspection import Inspection
-from ha.checkpoints.schemas import DEFAULT_STATE, StateSchema
 from ha.checkpoints.state_versions import SINGLE_PARTITION
 from ha.spark.session.private_names import checkpoint_manager
 from ha.spark.session.spark_session import configured
-from ha.spark.stored.stored_state import choose
+from ha.spark.stored.stored_state import choose, states_of
 from store.errors import Conflict, Invalid
 
 Told = Callable[[str], object]
@@ -94,14 +93,9 @@ def compare(
 def _states(found: Inspection) -> Iterator[tuple[int, str, dict[str, str]]]:
     """Yield the operator, the name, and the options of the data source, of every state."""
     for operator in found.operators:
-        timers = False
-        for store in operator.stores:
-            for state in store.states or [StateSchema(DEFAULT_STATE, [], [])]:
-                timers = timers or state.name.startswith(_TIMERS)
-                if not state.internal:
-                    name = store.name if state.name == DEFAULT_STATE else state.name
-                    yield operator.id, name, choose(found, operator.id, name)
-        if timers:
+        for name in states_of(operator):
+            yield operator.id, name, choose(found, operator.id, name)
+        if any(state.name.startswith(_TIMERS) for store in operator.stores for state in store.states):
             yield operator.id, "timers", {"operatorId": f"{operator.id}", "readRegisteredTimers": "true"}
 
 

@@ -26,10 +26,10 @@ from ha.spark.checkpoint_tools.replacing import Replacing, completed, replaced
 from ha.spark.rewind.plan import TREE, RewindPlan
 from ha.spark.rewind.published import PublishedBatches
 from ha.spark.session.private_names import check_repartition
+from ha.spark.session.spark_settings import PARTITIONS
 from ha.spark.stored import stored_state
-from ha.spark.stored.local_session import meaning
-from ha.spark.stored.partition_advice import PARTITIONS
-from ha.spark.stored.relocate import relocate
+from ha.spark.stored.locations import relocate
+from ha.spark.stored.stored_state import meaning
 from leader.errors import LeaderError
 from leader.layout.names import SPARK
 from store.errors import Conflict, Invalid

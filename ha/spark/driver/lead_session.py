@@ -28,8 +28,8 @@ from ha.spark.queries.query_reports import QueryReports, ReportFile
 from ha.spark.rewind.completing import settle
 from ha.spark.session.frozen import warn_of_frozen
 from ha.spark.session.reattaching import attached, reconcile, reconciled
-from ha.spark.session.retention import for_retained
 from ha.spark.session.spark_session import Jvm, configured, explain, stop_queries
+from ha.spark.session.spark_settings import for_retained
 from ha.spark.session.state_defaults import for_session
 from ha.spark.stored.locations import checkpoint_location
 from ha.spark.tasks.task import JOB_PROPERTY
@@ -275,7 +275,7 @@ def _register_format(spark: SparkSession, leadership: Leadership) -> None:
 
 
 def _relocate_checkpoints(leadership: Leadership) -> None:
-    """Correct the paths that Spark has noted in its checkpoints: see :mod:`ha.spark.stored.relocate`."""
+    """Correct the paths that Spark has noted in its checkpoints: see :mod:`ha.spark.stored.locations`."""
     settle(leadership)
     for query in leadership.names(SPARK):
         with suppress(InvalidName):  # a file of another program

@@ -15,7 +15,7 @@ import msgspec
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.record import Record
 from ha.spark.session.private_names import file_format, write_files
-from ha.spark.stored.local_session import meaning
+from ha.spark.stored.stored_state import meaning
 from leader.errors import InvalidSettings
 
 if TYPE_CHECKING:

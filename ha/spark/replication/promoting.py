@@ -21,7 +21,7 @@ from ha.spark.replication.marks import begin_line
 from ha.spark.replication.replica import COPYING, promotable, settle
 from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, decoded
 from ha.spark.savepoints.restoring import discard_outputs
-from ha.spark.stored.relocate import relocate
+from ha.spark.stored.locations import relocate
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
 from leader.job.status import JobStatus

@@ -25,7 +25,7 @@ from ha.spark.checkpoint_tools.copying import WORKERS, CopyProgress, Staging
 from ha.spark.savepoints.manifest import MANIFEST, Manifest, decoded
 from ha.spark.savepoints.places import opened
 from ha.spark.stored.commit_log import kept, newest_batch
-from ha.spark.stored.relocate import relocate
+from ha.spark.stored.locations import relocate
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
 from leader.layout.names import OUT, RESTORING, SPARK, TRASH

@@ -20,7 +20,7 @@ from ha.spark.savepoints.batch_choice import Cutting, Look, cut, settled
 from ha.spark.savepoints.manifest import MANIFEST, Manifest, encoded, saved_query
 from ha.spark.savepoints.places import HIDDEN, SavepointPlace, opened
 from ha.spark.stored.commit_log import newest_batch
-from ha.spark.stored.relocate import METADATA, relocated
+from ha.spark.stored.locations import METADATA, relocated
 from ha.spark.supervision.states import read as read_graph
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import SAVEPOINTS, SPARK

@@ -7,19 +7,16 @@ otherwise has no effect on that query, and of that there is one line of Spark's,
 import logging
 import threading
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
-from ha.checkpoints import contents
-from ha.checkpoints.contents import Unreadable
 from ha.leadership.leadership import Leadership
 from ha.spark.session import source_names
-from ha.spark.stored.commit_log import newest_batch, queries
-from ha.spark.stored.partition_advice import advise
+from ha.spark.session.spark_settings import advise
+from ha.spark.stored.commit_log import newest_offsets, queries
 from leader.errors import NotLeader
 from leader.layout.names import SPARK
-from store.errors import Invalid, NotFound, StoreError
+from store.errors import StoreError
 
 _log = logging.getLogger("ha")
 
@@ -54,24 +51,19 @@ def _compare(leadership: Leadership, known: Iterable[str], session: Mapping[str,
         try:
             found = differing(_frozen(leadership, query), session)
         except (StoreError, NotLeader) as unknown:
-            _log.info(
-                "%s: it is not known what the checkpoint of query %r overrules: %s", leadership.job, query, unknown
-            )
+            said = "%s: it is not known what the checkpoint of query %r overrules: %s"
+            _log.info(said, leadership.job, query, unknown)
             return
         if found:
             _log.warning(
-                "%s: query %r keeps the settings of its checkpoint: %s. `ha checkpoint rescale` changes "
-                "the number of state "
-                "partitions. For the others give the query another name to start it from scratch.",
+                "%s: query %r keeps the settings of its checkpoint: %s. `ha checkpoint rescale` changes the number of "
+                "state partitions. For the others give the query another name to start it from scratch.",
                 leadership.job, query, ", ".join(found),
             )  # fmt: skip
 
 
 def _frozen(leadership: Leadership, query: str) -> dict[str, str]:
-    place = f"{SPARK}/{query}"
-    if "state" not in leadership.names(place):
+    if "state" not in leadership.names(f"{SPARK}/{query}"):
         return {}
-    newest = newest_batch(leadership.names(f"{place}/offsets"))
-    with suppress(Invalid, NotFound, Unreadable):
-        return contents.offsets(leadership.own.read(f"{place}/offsets/{newest}")).settings
-    return {}
+    _, found = newest_offsets(leadership, query)
+    return found.settings if found is not None else {}

@@ -7,19 +7,15 @@ query, as its checkpoint has it, and :func:`named_source` gives a name where one
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from ha.checkpoints import contents
-from ha.checkpoints.contents import Unreadable
 from ha.leadership.leadership import Leadership
 from ha.spark.session.spark_session import configured
-from ha.spark.stored.commit_log import newest_batch
+from ha.spark.stored.commit_log import newest_offsets
 from leader.errors import InvalidSettings
-from leader.layout.names import SPARK
-from store.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -69,13 +65,8 @@ def for_query(spark: SparkSession, leadership: Leadership, query: str, *, wanted
 
 def have_names(leadership: Leadership, query: str) -> bool | None:
     """Whether the sources of a query's checkpoint have names; None if it is new."""
-    place = f"{SPARK}/{query}/offsets"
-    newest = newest_batch(leadership.names(place))
-    if newest is None:
-        return None
-    with suppress(Invalid, NotFound, Unreadable):
-        return contents.offsets(leadership.own.read(f"{place}/{newest}")).named
-    return False
+    newest, found = newest_offsets(leadership, query)
+    return None if newest is None else found is not None and found.named
 
 
 def advise(spark: SparkSession, what: str) -> None:

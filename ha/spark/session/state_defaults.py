@@ -16,7 +16,7 @@ from ha.checkpoints.contents import Unreadable
 from ha.leadership.leadership import Leadership
 from ha.spark.session.private_names import numbers_of
 from ha.spark.session.spark_session import configured
-from ha.spark.stored.commit_log import newest_batch, queries
+from ha.spark.stored.commit_log import newest_commit, newest_offsets, queries
 from ha.spark.stored.stored_state import CHANGELOG, FORMAT, PROVIDER, ROCKSDB
 from leader.layout.names import SPARK
 from store.errors import Invalid, NotFound
@@ -57,17 +57,11 @@ def for_session(spark: SparkSession, leadership: Leadership) -> dict[str, str]:
 def fits(leadership: Leadership, query: str) -> bool:
     """Whether a query can run with the settings: it is new, has no state, or was begun with them. Costs two lists."""
     place = f"{SPARK}/{query}"
-    there = leadership.names(place)
-    if "state" not in there:
+    if "state" not in leadership.names(place):
         return True
-    for log in ("commits", "offsets"):
-        newest = newest_batch(leadership.names(f"{place}/{log}"))
-        if newest is None:
-            continue
+    if (committed := newest_commit(leadership, query)) is not None:
         with suppress(Invalid, NotFound, Unreadable):
-            data = leadership.own.read(f"{place}/{log}/{newest}")
-            if log == "commits":
-                return bool(contents.state_ids(data))
-            return contents.offsets(data).settings.get(PROVIDER) == ROCKSDB
+            return bool(contents.state_ids(leadership.own.read(f"{place}/commits/{committed}")))
         return False
-    return True
+    begun, found = newest_offsets(leadership, query)
+    return begun is None or (found is not None and found.settings.get(PROVIDER) == ROCKSDB)
