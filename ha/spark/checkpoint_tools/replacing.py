@@ -7,7 +7,7 @@ completes it: :mod:`ha.spark.rewind.completing`. What was there goes to the tras
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.trees import check_bulk
@@ -16,10 +16,9 @@ from ha.config.stores import Stores
 from ha.hook.query_rules import named
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.exporting import ExportSource
-from ha.spark.rewind.completing import complete
+from ha.spark.rewind.completing import DECIDED, PLAN, RewindPlan, RewoundOutput, complete, decoded, encoded
 from ha.spark.rewind.operated import led
-from ha.spark.rewind.plan import DECIDED, PLAN, RewindPlan, RewoundOutput, decoded, encoded
-from ha.spark.stored.commit_log import newest_batch
+from ha.spark.stored.commit_log import Logs, logs_of, no_checkpoint
 from ha.spark.stored.locations import check_query
 from leader.errors import LeaderError
 from leader.job.admin import JobAdmin
@@ -34,13 +33,6 @@ L = TypeVar("L")
 D = TypeVar("D")
 
 CALL_TIMEOUT_S = 20.0
-
-
-class Log(NamedTuple):
-    """The newest batch that a checkpoint has committed, and the newest that it has begun; None if there is none."""
-
-    committed: int | None
-    begun: int | None
 
 
 class Replacing:
@@ -120,16 +112,14 @@ class Replacing:
     def _source(self, to: int, *, begun: bool = False) -> ExportSource:
         return ExportSource(self._admin, self._files, self._job, self._query, to, begun=begun)
 
-    def _log(self, checkpoint: str) -> Log:
-        logs = (self._directory.list(f"{checkpoint}/{log}") for log in ("commits", "offsets"))
-        return Log(*(newest_batch(each.name for each in entries) for entries in logs))
+    def _log(self, checkpoint: str) -> Logs:
+        return logs_of(self._directory, checkpoint)
 
     def _without_batch(self, why: str) -> Invalid:
         """Return what is said of a query that has committed no batch; or that there is no such query."""
         if self._query in (known := self._queries()):
             return Invalid(f"Query {self._query!r} of job {self._job!r} has committed no batch: {why}.")
-        it_has = ", ".join(known) or "none"
-        return Invalid(f"Job {self._job!r} has no checkpoint of a query {self._query!r}: it has {it_has}.")
+        return no_checkpoint(self._job, self._query, known)
 
     def _queries(self) -> list[str]:
         return named(each.name for each in self._directory.list(SPARK))

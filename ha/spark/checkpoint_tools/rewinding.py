@@ -13,7 +13,7 @@ from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.copying import Staging, Told
 from ha.spark.checkpoint_tools.exporting import fill
 from ha.spark.checkpoint_tools.replacing import Replacing, completed, replaced
-from ha.spark.rewind.plan import CHECKPOINT, RewindPlan, RewoundOutput
+from ha.spark.rewind.completing import CHECKPOINT, RewindPlan, RewoundOutput
 from ha.spark.rewind.published import Concerned, PublishedBatches
 from ha.spark.supervision.flow import readers
 from ha.spark.supervision.states import read as read_graph

@@ -20,7 +20,7 @@ from ha.outputs.batch import plan_of
 from ha.spark.checkpoint_tools.copying import Told
 from ha.spark.checkpoint_tools.replacing import completed, replaced
 from ha.spark.checkpoint_tools.rewinding import Rewinding, RewindOutlook
-from ha.spark.rewind.plan import RewindPlan
+from ha.spark.rewind.completing import RewindPlan
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK
 from store.errors import Invalid
@@ -131,8 +131,7 @@ class Seeking(Rewinding):
         sources = contents.offsets(offsets).sources
         read = {name: found for name, each in sources.items() if (found := contents.kafka_offset(each)) is not None}
         moves = self._moves(aim, read, places)
-        fields = {each: getattr(rewind, each) for each in rewind.__struct_fields__}
-        return SeekOutlook(**fields, moves=moves, watermark=contents.next_watermark(commit))
+        return SeekOutlook(**msgspec.structs.asdict(rewind), moves=moves, watermark=contents.next_watermark(commit))
 
     def seek(self, leadership: Leadership, outlook: SeekOutlook, choice: str, told: Told | None = None) -> RewindPlan:
         """Let the query go on there; batches that it has published and not committed go ``aside``, or are kept."""

@@ -64,6 +64,12 @@ def newest_batch(paths: Iterable[str]) -> int | None:
     return max((int(name) for name in names if _BATCH.fullmatch(name)), default=None)
 
 
+def no_checkpoint(job: str, query: str, known: Iterable[str]) -> Invalid:
+    """Return the error of a query that a job does not have; it names those that there are."""
+    it_has = ", ".join(sorted(known)) or "none"
+    return Invalid(f"Job {job!r} has no checkpoint of a query {query!r}: it has {it_has}.")
+
+
 def kept(listing: Mapping[str, int]) -> dict[str, int]:
     """Return the files that Spark reads: neither those still to be renamed to their names, nor local check sums."""
     return {path: size for path, size in listing.items() if not path.rpartition("/")[2].startswith(".")}

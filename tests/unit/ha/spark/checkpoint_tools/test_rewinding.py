@@ -22,8 +22,7 @@ from ha.outputs.setting_aside import SettingAside
 from ha.spark import Output, checkpoint_location
 from ha.spark.checkpoint_tools.rewinding import Rewinding
 from ha.spark.rewind import completing
-from ha.spark.rewind.completing import complete, settle
-from ha.spark.rewind.plan import RewindPlan
+from ha.spark.rewind.completing import RewindPlan, complete, settle
 from ha.spark.rewind.published import ASIDE, KEEP, PublishedBatches
 from leader.errors import ForeignBatch, NoLeader
 from leader.job.cleanup import Cleanup
