@@ -21,10 +21,9 @@ from ha.program.end_file import End
 from ha.program.exit_codes import JVM_ENDED
 from ha.program.heartbeat import Heartbeat
 from ha.program.query_report import read as read_reports
-from ha.spark.queries.query_ends import QueryEnds
-from ha.spark.queries.query_events import QueryEnded, publish_checkpoints
-from ha.spark.queries.query_failures import FORGOTTEN, failure
-from ha.spark.queries.query_reports import QueryReports, ReportFile
+from ha.spark.queries.query_events import publish_checkpoints
+from ha.spark.queries.query_failures import FORGOTTEN, QueryEnds, failure
+from ha.spark.queries.query_reports import QueryEnded, QueryReports, ReportFile
 from ha.spark.rewind.completing import settle
 from ha.spark.session.frozen import warn_of_frozen
 from ha.spark.session.reattaching import attached, reconcile, reconciled

@@ -23,8 +23,8 @@ from ha.program.end_file import End
 from ha.program.exit_codes import QUERY_STUCK
 from ha.program.request_file import program_watch
 from ha.spark.driver.lead_session import lead
-from ha.spark.queries.query_events import QueryEnded
 from ha.spark.queries.query_failures import Failure
+from ha.spark.queries.query_reports import QueryEnded
 from ha.spark.session import source_names
 from ha.spark.session.private_names import activate
 from ha.spark.session.reattaching import attached, running_queries

@@ -19,8 +19,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ha.leadership.leadership import Leadership
 from ha.program.request_file import Tell
-from ha.spark.queries.query_events import QueryEnded
 from ha.spark.queries.query_failures import FORGOTTEN, Failure, failure
+from ha.spark.queries.query_reports import QueryEnded
 from ha.spark.session.reattaching import since_start
 from ha.spark.session.spark_session import explain
 from ha.spark.supervision.batch_watch import BatchWatch

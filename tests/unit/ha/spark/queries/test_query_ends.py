@@ -2,7 +2,7 @@
 
 import threading
 
-from ha.spark.queries.query_ends import QueryEnds
+from ha.spark.queries.query_failures import QueryEnds
 
 TRACE = "org.apache.spark.SparkException: Job aborted\nCaused by: java.io.IOException: no room"
 
