@@ -150,11 +150,9 @@ class Runner:
         if isinstance(command, Start):
             again = " again" if command.attempt > 1 else ""
             _log.info("%s: starting %s%s.", self._leadership.job, ", ".join(command.queries), again)
-            work, about = self._start_all, command
-        elif isinstance(command, StopQuery):
-            work, about = self._stop, command  # type: ignore[assignment]
+        work: Callable[..., None] = self._start_all if isinstance(command, Start) else self._stop
         try:
-            threading.Thread(target=work, args=(about,), name="ha-query", daemon=True).start()
+            threading.Thread(target=work, args=(command,), name="ha-query", daemon=True).start()
         except RuntimeError as error:
             _log.warning("%s: %s: tried again in %g s.", self._leadership.job, error, AGAIN_S)
             self._put_off.append(command)

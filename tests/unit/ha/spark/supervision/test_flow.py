@@ -1,20 +1,12 @@
 """Regions: connected components of what queries read and write."""
 
-from dataclasses import dataclass
-
 import pytest
 
-from ha.spark.supervision.flow import regions
-
-
-@dataclass
-class Query:
-    reads: list[str]
-    writes: list[str]
+from ha.spark.supervision.flow import Flow, regions
 
 
 def cut(**queries: tuple[str, str]) -> list[tuple[str, ...]]:
-    return regions({name: Query(reads.split(), writes.split()) for name, (reads, writes) in queries.items()})
+    return regions(Flow(name, reads.split(), writes.split()) for name, (reads, writes) in queries.items())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ha.spark.supervision.region_groups import file_regions, kafka_regions
+from ha.spark.supervision.flow import file_regions, kafka_regions
 from leader.errors import InvalidName, InvalidSettings
 
 
