@@ -9,10 +9,8 @@ from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
 from ha.metrics.replication import ReplicationMetrics
 from ha.spark.checkpoint_tools.copying import WORKERS, Told
-from ha.spark.replication.marks import promoted, unmark
-from ha.spark.replication.replicator import Promoted, QueryRound, Replicator
-from ha.spark.replication.report import REPORT, ReplicaReport, decoded, replica_of
-from ha.spark.replication.source import Budget, ReplicaSource
+from ha.spark.replication.replicator import Budget, Promoted, QueryRound, ReplicaSource, Replicator
+from ha.spark.replication.report import REPORT, ReplicaReport, decoded, promoted, replica_of, unmark
 from ha.spark.rewind.operated import led
 from ha.spark.stored.commit_log import no_checkpoint
 from leader.errors import Fenced, LeaderError, NoLeader, NotLeader
