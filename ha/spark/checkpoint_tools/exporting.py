@@ -92,12 +92,8 @@ class ExportSource:
         self, admin: JobAdmin, files: BoundedFiles, job: str, query: str, batch: int | None, *, begun: bool = False
     ) -> None:
         """Connect to nothing yet; without a batch it is the newest one; ``begun`` includes the input of the next."""
-        self._admin = admin
-        self._files = files
-        self.job = job
-        self.query = query
-        self._batch = batch
-        self._begun = begun
+        self._admin, self._files, self.job, self.query = admin, files, job, query
+        self._batch, self._begun = batch, begun
 
     def find(self) -> tuple[CheckpointReader, Closure]:
         """Return the checkpoint, and the closure of the batch; raises ``NotFound`` while its directory is renamed."""

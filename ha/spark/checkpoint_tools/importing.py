@@ -124,7 +124,6 @@ def check_source(
 
 
 def _renumbered(tree: Tree, before: Layouts, after: Layouts) -> Tree:
-    """Return the checkpoint with its operators under the numbers that the program gives them."""
     numbers = match(before, after)
     check_plan(tree, before)
     return RenumberedTree(tree, numbers)

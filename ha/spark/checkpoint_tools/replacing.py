@@ -42,7 +42,7 @@ class Replacing:
         """Look for the job, below the leader directory that is known if the caller leads it."""
         self._query = check_query(query)
         check_bulk(files.uri)
-        self._files, self._job = files, job
+        self._files, self.job = files, job
         self._admin = JobAdmin(files, None, CALL_TIMEOUT_S)
         self._known = known
         self._directory = self._find()
@@ -63,11 +63,6 @@ class Replacing:
         except NotFound:
             directory.check()  # raises Fenced if another leader has taken over
             raise
-
-    @property
-    def job(self) -> str:
-        """Name of the job."""
-        return self._job
 
     def decided(self) -> RewindPlan | None:
         """Return what was decided for the query and is not complete: the next leader completes it. Mostly None."""
@@ -105,27 +100,24 @@ class Replacing:
         if found.missing:
             raise Invalid(
                 f"Batch {to} of query {self._query!r} cannot be continued. {found.missing}: {found.reason} "
-                f"{advice(found.missing, self._job, self._query)}"
+                f"{advice(found.missing, self.job, self._query)}"
             )
         return found
 
     def _source(self, to: int, *, begun: bool = False) -> ExportSource:
-        return ExportSource(self._admin, self._files, self._job, self._query, to, begun=begun)
+        return ExportSource(self._admin, self._files, self.job, self._query, to, begun=begun)
 
     def _log(self, checkpoint: str) -> Logs:
         return logs_of(self._directory, checkpoint)
 
     def _without_batch(self, why: str) -> Invalid:
         """Return what is said of a query that has committed no batch; or that there is no such query."""
-        if self._query in (known := self._queries()):
-            return Invalid(f"Query {self._query!r} of job {self._job!r} has committed no batch: {why}.")
-        return no_checkpoint(self._job, self._query, known)
-
-    def _queries(self) -> list[str]:
-        return named(each.name for each in self._directory.list(SPARK))
+        if self._query in (known := named(each.name for each in self._directory.list(SPARK))):
+            return Invalid(f"Query {self._query!r} of job {self.job!r} has committed no batch: {why}.")
+        return no_checkpoint(self.job, self._query, known)
 
     def _find(self) -> FencedDirectory:
-        return self._admin.directory(self._job, self._known)
+        return self._admin.directory(self.job, self._known)
 
 
 def replaced(

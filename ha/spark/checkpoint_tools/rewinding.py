@@ -133,7 +133,7 @@ class Rewinding(Replacing):
     def _undone(self) -> RewindPlan:
         if (found := self._last()) is None:
             raise NotFound(
-                f"Query {self._query!r} of job {self._job!r} was not put back by a rewind, or the trash was emptied "
+                f"Query {self._query!r} of job {self.job!r} was not put back by a rewind, or the trash was emptied "
                 "since: there is nothing to undo."
             )
         return found

@@ -144,7 +144,7 @@ class Seeking(Rewinding):
     def _moves(self, aim: Aim, read: Mapping[str, Offsets], places: TopicPlaces) -> list[SeekMove]:
         topics = {topic for each in read.values() for topic in each}
         if not topics:
-            raise Invalid(f"Query {self._query!r} of job {self._job!r} reads no Kafka topic, so it has no offsets.")
+            raise Invalid(f"Query {self._query!r} of job {self.job!r} reads no Kafka topic, so it has no offsets.")
         asked = set(aim) if isinstance(aim, Mapping) else topics
         if strange := sorted(asked - topics):
             raise Invalid(

@@ -182,13 +182,11 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         return Path(path) if path and ha.leadership.lead.supervised(self._job) else None
 
     def _keep(self, error: Exception) -> None:
-        """Keep the error of the block among the job's exceptions."""
         assert self._leadership is not None, "the block was entered"
         trace = "".join(traceback.format_exception(error))
         self._leadership.keep_failure(type(error).__name__, str(error), trace=trace)
 
     def _end(self, error: BaseException | None) -> End:
-        """Return what the sidecar is told of the block's end."""
         if ha.leadership.lead.failed(error):
             found = failure("", f"{error}", failure("", type(error).__name__).remedy)
             remedy = self.remedy or found.remedy or (self._ends.failed.remedy if self._ends.failed is not None else "")
@@ -198,7 +196,6 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         return End(said if unfinished else "")
 
     def _active(self) -> set[str]:
-        """The ids of the runs that are active."""
         try:
             return {str(query.runId) for query in self._spark.streams.active}
         except Exception as error:  # noqa: BLE001  # py4j's; none is if the program has stopped its session

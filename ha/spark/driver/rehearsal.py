@@ -145,11 +145,8 @@ class _Rehearsing:
         timeout: float,
         given: dict[str, Any],
     ) -> None:
-        self._spark = spark
-        self._start = start
-        self._sample = sample
-        self._batches = batches
-        self._timeout = timeout
+        self._spark, self._start, self._sample = spark, start, sample
+        self._batches, self._timeout = batches, timeout
         self._given, self._settings = given, load(given)
         self.over = threading.Event()
         self._stop = threading.Event()

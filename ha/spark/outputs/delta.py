@@ -52,7 +52,7 @@ class _Line(msgspec.Struct):
 
 
 class DeltaTable:
-    """One table of Delta; see :class:`ha.spark.outputs.table_format.TableFormat`."""
+    """One table of Delta; it is :class:`ha.outputs.elsewhere.Elsewhere`."""
 
     kind = "delta"
 
@@ -85,7 +85,7 @@ class DeltaTable:
         """Nothing is staged: files of commits that failed are for VACUUM."""
 
     def before(self, session: "SparkSession", attempt: Attempt) -> Record | None:  # noqa: ARG002
-        """Return what a driver has committed that died before it could decide it."""
+        """Return what a driver has committed that died before it could decide it; None if there is nothing."""
         marker, newest = self._marker()
         if marker < attempt.number:
             return None

@@ -36,7 +36,7 @@ _log = logging.getLogger("ha")
 
 
 class IcebergTable:
-    """One table of Iceberg; see :class:`ha.spark.outputs.table_format.TableFormat`."""
+    """One table of Iceberg; it is :class:`ha.outputs.elsewhere.Elsewhere`."""
 
     kind = "iceberg"
 

@@ -8,7 +8,7 @@ and Iceberg publishes what was staged under it once: see :mod:`ha.spark.outputs.
 import logging
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ha.leadership.dry_run_job import is_dry_run
 from ha.leadership.leadership import Leadership
@@ -19,17 +19,14 @@ from ha.spark.outputs.delta import DeltaTable
 from ha.spark.outputs.iceberg import IcebergTable
 from ha.spark.outputs.publisher import Publisher
 from ha.spark.outputs.row_writer import counted
-from ha.spark.outputs.table_format import Attempt, TableFormat
+from ha.spark.outputs.table_format import Attempt
 from ha.spark.session.private_names import jvm_of
 from leader.errors import InvalidSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-FORMATS: "dict[str, Callable[[SparkSession, Any, str, str], TableFormat]]" = {
-    "delta": DeltaTable,
-    "iceberg": IcebergTable,
-}
+FORMATS: dict[str, type[DeltaTable | IcebergTable]] = {"delta": DeltaTable, "iceberg": IcebergTable}
 
 _log = logging.getLogger("ha")
 

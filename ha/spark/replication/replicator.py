@@ -219,7 +219,6 @@ class Replicator:
         return QueryRound(query, replica.batch, newest, begun, moved.files, moved.bytes, moved.swept, moved.anew)
 
     def _restorable(self, query: str, reader: CheckpointReader, names: CheckpointFiles, newest: int) -> Closure:
-        """Return the closure of the newest batch that can be continued."""
         (found,) = reader.closures(names, [newest])
         if found.restorable:
             return found

@@ -7,7 +7,7 @@ files are bounded: a partition that is closed for that gets another file if more
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,23 +26,13 @@ ESCAPED = {*map(chr, range(0x20)), "\x7f", *"\"#%'*/:=?\\{[]^"}
 """Characters that Spark escapes in the names of partitions, and U+0000, which it reads back if it is escaped."""
 
 
-class Encoder(Protocol):
-    """Writes one file."""
-
-    def write(self, table: pa.Table) -> object:
-        """Write rows."""
-
-    def close(self) -> object:
-        """Write what ends the file; the stream stays open."""
-
-
 @dataclass(slots=True)
 class _Open:
     """A file that is being written."""
 
     name: str
     stream: Stream
-    encoder: Encoder
+    encoder: Any  # of Arrow, or a `LineEncoder`
     rows: list[pa.RecordBatch] = field(default_factory=list)
 
 
@@ -159,11 +149,10 @@ class LineEncoder:
         """Write nothing more."""
 
 
-def open_encoder(kind: str, stream: Stream, schema: pa.Schema, compression: str) -> Encoder:
-    """Return the encoder of a format of :data:`ha.spark.sink.options.COMPRESSIONS`."""
-    made: Encoder = LineEncoder(stream)
+def open_encoder(kind: str, stream: Stream, schema: pa.Schema, compression: str) -> Any:
+    """Return the encoder of a format of :data:`ha.spark.sink.options.COMPRESSIONS`; its end leaves the stream open."""
     if kind == "parquet":
-        made = pyarrow.parquet.ParquetWriter(stream, schema, compression=compression, store_schema=False)
-    elif kind == "orc":
-        made = pyarrow.orc.ORCWriter(stream, compression="uncompressed" if compression == "none" else compression)
-    return made
+        return pyarrow.parquet.ParquetWriter(stream, schema, compression=compression, store_schema=False)
+    if kind == "orc":
+        return pyarrow.orc.ORCWriter(stream, compression="uncompressed" if compression == "none" else compression)
+    return LineEncoder(stream)

@@ -37,8 +37,6 @@ AGAIN_S = 1.0  # after which what could not get a thread is tried again
 
 _log = logging.getLogger("ha")
 
-Starter = Callable[[], Any]  # returns the query's writer, not started
-
 Event = Callable[[], list[Command]]
 
 
@@ -57,14 +55,14 @@ class Runner:
     def __init__(
         self,
         leadership: Leadership,
-        starters: Mapping[str, Starter],
+        starters: Mapping[str, Callable[[], Any]],
         supervisor: Supervisor,
         states: StatesWriter,
         batch_timeout: float = 0.0,
         settings: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
-        # A batch may take `batch_timeout` seconds; 0 for ever. `settings` makes the session's settings for a query that
-        # is built and started in the block.
+        # `starters` return the writer of a query, not started. A batch may take `batch_timeout` seconds; 0 for ever.
+        # `settings` makes the session's settings for a query that is built and started in the block.
         self._starting = threading.Lock()
         self._settings = settings
         self._leadership, self._starters, self._supervisor, self._states = leadership, starters, supervisor, states
@@ -172,13 +170,10 @@ class Runner:
                 self._answer(name, command.attempt, failure(name, text), text)
 
     def _start(self, name: str, attempt: int) -> None:
-        if (reattached := self._reattached.pop(name, None)) is not None:
-            after = since_start()
-            _log.info(
-                "%s: %s runs, and is reattached %.2f s after the program's start.", self._leadership.job, name, after
-            )
-            run_id = str(reattached.runId)
-            self._events.put(lambda: self._started(name, attempt, run_id, reattached))
+        if (running := self._reattached.pop(name, None)) is not None:
+            said = "%s: %s runs, and is reattached %.2f s after the program's start."
+            _log.info(said, self._leadership.job, name, since_start())
+            self._events.put(partial(self._started, name, attempt, str(running.runId), running))
             return
         # A session is shared, and Spark takes its settings when sources are read, and when a query starts.
         with self._starting, self._settings(name):
@@ -189,8 +184,7 @@ class Runner:
                 kind = type(writer).__name__
                 raise TypeError(f"Its function has returned {kind}: return the writer of the stream, without start().")
             query = writer.queryName(name).start()
-        run_id = str(query.runId)
-        self._events.put(lambda: self._started(name, attempt, run_id, query))
+        self._events.put(partial(self._started, name, attempt, str(query.runId), query))
         if self._over.is_set():
             query.stop()  # the leading block may have stopped all queries before this one was there
 
