@@ -25,11 +25,10 @@ from ha.spark.queries.query_events import publish_checkpoints
 from ha.spark.queries.query_failures import FORGOTTEN, QueryEnds, failure
 from ha.spark.queries.query_reports import QueryEnded, QueryReports, ReportFile
 from ha.spark.rewind.completing import settle
-from ha.spark.session.frozen import warn_of_frozen
+from ha.spark.session.frozen import for_session, warn_of_frozen
 from ha.spark.session.reattaching import attached, reconcile, reconciled
 from ha.spark.session.spark_session import Jvm, configured, explain, stop_queries
 from ha.spark.session.spark_settings import for_retained
-from ha.spark.session.state_defaults import for_session
 from ha.spark.stored.locations import checkpoint_location
 from ha.spark.tasks.task import JOB_PROPERTY
 from leader.errors import Fenced, InvalidName, InvalidSettings, NotLeader, QueryFailed

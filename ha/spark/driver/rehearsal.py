@@ -29,8 +29,8 @@ from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
 from ha.spark.driver.lead_session import REHEARSES
 from ha.spark.queries.query_events import publish_checkpoints
+from ha.spark.session.frozen import defaults
 from ha.spark.session.spark_session import configured
-from ha.spark.session.state_defaults import defaults
 from leader.errors import InvalidSettings
 from store.bounded import BoundedFiles
 from store.clock import now

@@ -24,10 +24,9 @@ from ha.program.request_file import program_watch
 from ha.spark.driver.lead_session import lead
 from ha.spark.queries.query_failures import Failure
 from ha.spark.queries.query_reports import QueryEnded
-from ha.spark.session import source_names
+from ha.spark.session.frozen import check_supported, for_query
 from ha.spark.session.private_names import activate
 from ha.spark.session.reattaching import attached, running_queries
-from ha.spark.session.state_defaults import for_query
 from ha.spark.supervision.flow import Flow, regions
 from ha.spark.supervision.runner import Runner
 from ha.spark.supervision.settling import settle, settle_watch
@@ -122,7 +121,7 @@ class Job:
             raise InvalidSettings(f"Job {self.name!r} has no queries: declare one with @job.query().")
         session = spark or SparkSession.builder.appName(self.name).getOrCreate()  # before, so that no leader waits
         if self._named_sources:
-            source_names.check_supported(session)
+            check_supported(session)
         over: list[Callable[[], object]] = []
         leading = lead(self.name, session, endpoints, timeout=timeout, **self._arguments)
         told: list[Callable[[QueryEnded], object]] = []
@@ -188,12 +187,7 @@ class Job:
 
         starters = {name: functools.partial(writer, function) for name, function in self._functions.items()}
 
-        @contextmanager
-        def settings(query: str) -> Iterator[None]:
-            wanted = self._named_sources
-            with for_query(spark, leadership, query), source_names.for_query(spark, leadership, query, wanted=wanted):
-                yield
-
+        settings = functools.partial(for_query, spark, leadership, wanted=self._named_sources)
         return Runner(leadership, starters, supervisor, states, self._settings.queries.batch_deadline, settings)
 
 
