@@ -30,7 +30,7 @@ from ha.config.stores import Stores
 from ha.hosts.background import in_background
 from ha.sandbox.polling import until
 from ha.spark import checkpoint_location
-from ha.spark.session.state_defaults import DEFAULTS
+from ha.spark.session.frozen import DEFAULTS
 
 TITLE = "Replication of a query that runs a batch a second"
 

@@ -96,8 +96,8 @@ def _unread(context: Context, job: str, reader: JournalReader, found: JournalOut
     if not found.target or found.place or not found.format or found.regions:
         context.tell(f"{found.name}: not read: it is no directory of files whose format is known")
         return ""
-    from ha.spark.outputs.whole_reader import rows_of  # noqa: PLC0415  # loads PySpark
-    from ha.spark.stored.local_session import local_session  # noqa: PLC0415
+    from ha.spark.outputs.row_writer import rows_of  # noqa: PLC0415  # loads PySpark
+    from ha.spark.stored.stored_state import local_session  # noqa: PLC0415
 
     parts = urlsplit(context.stores.files.at(job))
     region = f"/{REGION}{found.name}" if any(found.name in each.regions for each in reader.outputs()) else ""

@@ -9,7 +9,7 @@ from ha.cli.context import Context, command, consent, needs, operator, refusals_
 from ha.cli.options import printable, seconds_option, yes_option
 
 if TYPE_CHECKING:
-    from ha.spark.replication.promoting import Promotable, PromotionOutlook
+    from ha.spark.replication.promotion import Promotable, PromotionOutlook
 
 
 @command()

@@ -76,7 +76,7 @@ def replicate(
     """
     needs("Replicating", "pyarrow")
     from ha.spark.replication.replication import ReplicaRounds, check  # noqa: PLC0415  # loads pyarrow
-    from ha.spark.replication.source import Budget  # noqa: PLC0415
+    from ha.spark.replication.replicator import Budget  # noqa: PLC0415
 
     show = _Rounds(context, job, quiet=quiet)
     budget = Budget(calls, rate)

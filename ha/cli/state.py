@@ -86,8 +86,7 @@ def _read(
 ) -> tuple[list[dict[str, Any]], bool]:
     from pyspark.errors import PySparkException  # noqa: PLC0415  # takes half a second
 
-    from ha.spark.stored.local_session import meaning  # noqa: PLC0415
-    from ha.spark.stored.stored_state import choose, rows, session  # noqa: PLC0415
+    from ha.spark.stored.stored_state import choose, meaning, rows, session  # noqa: PLC0415
 
     try:
         chosen = choose(found, operator, store, changes=changes)

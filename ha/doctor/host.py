@@ -14,7 +14,7 @@ from ha.config.snapshot_dir import SHARED_MEMORY, SnapshotDirectory
 from ha.doctor.finding import Finding, failed, ok, warning
 from ha.hosts.host_error import HostError
 from ha.hosts.java import find_java
-from ha.spark.stored.partition_advice import PARTITIONS, advised
+from ha.spark.session.spark_settings import HEAD_ROOM, PARTITIONS
 from store.clock import BOOT_CLOCK
 from store.kerberos import ticket
 
@@ -72,7 +72,7 @@ def _spark() -> Finding:
 def _partitions(cores: int) -> Finding:
     return ok(
         "state partitions",
-        f"Twice the cores of the cluster suit a new query with state: {advised(cores)} on the {cores} of this host "
+        f"Twice the cores of the cluster suit a new query with state: {HEAD_ROOM * cores} on the {cores} of this host "
         f"alone. Spark freezes {PARTITIONS} with its first batch.",
     )
 

@@ -30,7 +30,7 @@ import ha
 from ha.checkpoints.trees import Tree
 from ha.config.sources import load
 from ha.config.stores import Stores
-from ha.spark.savepoints.manifest import MANIFEST
+from ha.spark.savepoints.places import MANIFEST
 from leader.errors import LeaderError
 from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, NotFound, StoreError

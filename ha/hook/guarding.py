@@ -10,11 +10,11 @@ import functools
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import batch_functions, misses, recovery
+from . import batch_functions, misses
 from .query_rules import REPEATED, UNGUARDED, called, fault, path_of, unguarded
 from .writer_calls import WriterCalls, note_calls
 
@@ -37,6 +37,13 @@ _ONCE_MORE = (
     "have the sink know a batch or a row that comes again, or write with the format ha or with ha.spark.Output."
 )
 AGAIN = f"{REPEATED}: {_ONCE_MORE}"
+BEGINS_ANEW = (
+    "its rows are in the memory of its driver, and Spark continues no such query: it begins anew at each start."
+)
+FORGETS = (
+    "its source socket keeps nothing: rows that were read, but are in no batch that is done, are lost with the driver, "
+    "and the rows after a new start may be as well. Take a source that keeps its rows, as files or Kafka."
+)
 
 
 class Refused(ValueError):
@@ -156,16 +163,15 @@ def _ask(writer: Any, guard: Guard, *, table: str) -> str:
     name = said.options.get("queryname", said.name)
     location = _place(writer, said, name, guard.checkpoints)
     elsewhere = unguarded(name, location, guard.checkpoints)
-    why = elsewhere or recovery.lost(writer, said.format, said.mode)
+    why = elsewhere or _lost(writer, said.format, said.mode)
     ours = said.format == "ha" or _publishes(said.function)
     query = called(name)
     writer.ha_watched.told.discard(name)
-    if (why and ours) or (elsewhere and name and not location):
-        raise guard.refuse(f"{query} is not started: {why}")
+    dropped = _dropped(said, table=bool(table)) if ours else ""
+    if (why and ours) or (elsewhere and name and not location) or dropped:
+        raise guard.refuse(f"{query} is not started: {why or dropped}")
     if said.format == "memory" and why and not elsewhere:  # a checkpoint of its name would bar each further start
         writer.option("checkpointLocation", f"{guard.checkpoints}/{uuid.uuid4()}")
-    if ours:
-        _check(said, query, guard, table=bool(table))
     if said.format == "ha":
         if said.columns and OPTION not in said.options:
             writer.option("partitionBy", ",".join(said.columns))
@@ -193,25 +199,22 @@ def _place(writer: Any, said: WriterCalls, name: str, checkpoints: str) -> str:
     return f"{default}/{name}" if default else "in a temporary directory"
 
 
-def _check(said: WriterCalls, query: str, guard: Guard, *, table: bool) -> None:
-    """Refuse options that Spark hides from Python data sources and functions, and drops."""
-    format_ha = said.format == "ha"
-    wrong = {"continuous", "realTime"} & said.others
-    if wrong:
-        raise guard.refuse(f"{query} is not started: {min(wrong)} has no batches to publish; choose another trigger.")
+def _dropped(said: WriterCalls, *, table: bool) -> str:
+    """Return what Spark hides from Python data sources and functions, and drops; empty if it is nothing."""
+    format_ha, columns = said.format == "ha", said.columns
+    if wrong := {"continuous", "realTime"} & said.others:
+        return f"{min(wrong)} has no batches to publish; choose another trigger."
     if "clusterBy" in said.others:
-        raise guard.refuse(f"{query} is not started: its output cannot be clustered; leave clusterBy out.")
+        return "its output cannot be clustered; leave clusterBy out."
     if table and format_ha:
-        raise guard.refuse(f"{query} is not started: the format ha writes to a path, not to a table; use start().")
-    lost = said.columns and not format_ha
-    if lost or (format_ha and said.options.get(OPTION, ",".join(said.columns)) != ",".join(said.columns) != ""):
+        return "the format ha writes to a path, not to a table; use start()."
+    if columns and (not format_ha or said.options.get(OPTION, ",".join(columns)) != ",".join(columns)):
         where = "say it once, by partitionBy" if format_ha else "say partition_by to Output"
-        raise guard.refuse(f"{query} is not started: partitionBy {', '.join(said.columns)} would be lost; {where}.")
-    if unknown := sorted(said.options.keys() - {"checkpointlocation", "queryname"}) if not format_ha else []:
-        raise guard.refuse(
-            f"{query} is not started: the option {unknown[0]} would be lost, because Output writes the files; "
-            "give it to Output, if it is known there."
-        )
+        return f"partitionBy {', '.join(columns)} would be lost; {where}."
+    if unknown := said.options.keys() - {"checkpointlocation", "queryname"} if not format_ha else ():
+        why = "because Output writes the files; give it to Output, if it is known there."
+        return f"the option {min(unknown)} would be lost, {why}"
+    return ""
 
 
 def _publishes(function: Any) -> bool:
@@ -234,3 +237,17 @@ def _doubt(writer: Any, said: WriterCalls, table: str) -> tuple[str, bool]:
             why = f"{REPEATED}: nobody knows of the catalog {name} that its tables take a batch once: {_ONCE_MORE}"
             return "" if kind.startswith(EXACT_CATALOGS) else why, True
     return "", True
+
+
+def _lost(writer: Any, form: str, mode: str) -> str:
+    """Return why a query of this format and output mode loses rows or begins anew with its driver; empty if not."""
+    if form == "memory" and mode != "complete":  # Spark: DataStreamWriter.startQuery, recoverFromCheckpointLocation
+        return BEGINS_ANEW
+    return FORGETS if "socket" in _sources(writer) else ""
+
+
+def _sources(writer: Any) -> Iterator[str]:
+    with suppress(Exception):  # py4j's: then the start says what is wrong
+        leaves = writer._df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001
+        for number in range(leaves.size()):
+            yield str(leaves.apply(number).toString())

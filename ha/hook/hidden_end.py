@@ -1,23 +1,24 @@
 """Hidden end: a program of Spark says how it has ended, because what has started it may hide its exit code.
 
-``spark-submit orders.py | tee log`` ends with 0 whatever the program does.
+``spark-submit orders.py | tee log`` ends with 0 whatever the program does. So a note says why an end of the program now
+would be a failure. The sidecar reads it: ``ha/program/end_file.py``.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
+import json
 import os
 import sys
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from . import end_note
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
+
 
 AT_WORK = "its program has not come to its end."
 LONGEST = 300  # letters of an error
@@ -52,7 +53,7 @@ class _Ending:
         def begun(*given: Any, **named: Any) -> Any:
             if self._program != os.getpid():
                 self._program = os.getpid()
-                end_note.write(self._file, AT_WORK, inside=True)
+                note_end(self._file, AT_WORK, inside=True)
             return method(*given, **named)
 
         return begun
@@ -72,16 +73,16 @@ class _Ending:
         """Say how it has ended, unless more is known: of a query, or of a block of ``ha.lead``."""
         if self._program != os.getpid():
             return
-        said, inside = end_note.read(self._file)
+        said, inside = _noted(self._file)
         if said and not inside:
             return
         if (error := getattr(sys, "last_value", None)) is not None:  # that of an exception that nobody has caught
-            end_note.write(self._file, f"its program has failed: {_line_of(error)}", inside=True)
+            note_end(self._file, f"its program has failed: {_line_of(error)}", inside=True)
         elif self._code not in (None, 0):
             code = self._code if isinstance(self._code, int) else 1
-            end_note.write(self._file, f"its program has ended with {code}.", inside=True)
+            note_end(self._file, f"its program has ended with {code}.", inside=True)
         elif said == AT_WORK:
-            end_note.write(self._file, "")
+            note_end(self._file, "")
 
 
 def _line_of(error: BaseException) -> str:
@@ -89,3 +90,23 @@ def _line_of(error: BaseException) -> str:
     with suppress(Exception):  # the text of some of py4j's comes from the JVM
         return f"{name}: {error}".rstrip(": ").splitlines()[0][:LONGEST]
     return name
+
+
+def note_end(file: str, said: str, remedy: str = "", *, inside: bool = False) -> None:
+    """Replace the note; an empty one says that an end is as it was meant. Skip it if it cannot be written."""
+    # inside: nothing is wrong but that the program was at work.
+    told = {"said": said, "remedy": remedy, "inside": inside} if said else {}
+    with suppress(OSError):
+        with open(f"{file}.staged", "w", encoding="utf-8") as new:  # noqa: PTH123  # shorter than the import
+            json.dump(told, new)
+        os.replace(f"{file}.staged", file)  # noqa: PTH105
+
+
+def _noted(file: str) -> tuple[str, bool]:
+    """Return what is said, and whether nothing is wrong but that the program was at work."""
+    try:
+        with open(file, encoding="utf-8") as noted:  # noqa: PTH123
+            told = json.load(noted)
+    except (OSError, ValueError):
+        return "", False
+    return str(told.get("said", "")), bool(told.get("inside"))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import end_note
 from .guarding import WRITERS, Guard, Refused, Watched, change, watched_of
+from .hidden_end import note_end
 from .query_rules import EXACT, HOPELESS, UNGUARDED, called, note, noted
 
 QUERIES, REMOTE_WRITERS = "pyspark.sql.streaming.query", "pyspark.sql.connect.streaming.readwriter"
@@ -25,8 +25,8 @@ SERVED = (
 
 def changes(plan: Mapping[str, str]) -> Mapping[str, Callable[[Any], None]]:
     """Return what is changed in a program of ``ha run``."""
-    # plan: the URI of `checkpoints`, the `file` for `note`, and the one for `end_note`.
-    file, end = Path(plan["file"]), functools.partial(end_note.write, plan["end"])
+    # plan: the URI of `checkpoints`, the `file` for `note`, and the one for `note_end`.
+    file, end = Path(plan["file"]), functools.partial(note_end, plan["end"])
 
     def tell(query: str, why: str) -> None:
         if why or query in noted(file):

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from ha.kafka.client_settings import client_settings
-from ha.kafka.places import TIMEOUT_S, reason
+from ha.kafka.clients import TIMEOUT_S, client_settings, reason
 from leader.errors import InvalidSettings
 from store.errors import StoreError
 from store.open import open_files

@@ -29,7 +29,7 @@ from ha.checkpoints.verify import fault
 from ha.config.stores import Stores
 from ha.spark.checkpoint_tools.copying import WORKERS, Staging, Told
 from ha.spark.checkpoint_tools.exporting import fill
-from ha.spark.stored.relocate import METADATA, relocated
+from ha.spark.stored.locations import METADATA, relocated
 from leader.job.admin import JobAdmin
 from leader.layout import tree
 from leader.layout.names import SPARK, LeaderDirectory

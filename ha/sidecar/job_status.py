@@ -12,10 +12,10 @@ from ha.leadership.fenced_rename import LeaderFiles
 from ha.program import failure_notes
 from ha.sidecar.machine.commands import NOTE_S
 from ha.sidecar.standby.replication import promoted_away
-from ha.spark.replication.marks import begin_line
+from ha.spark.replication.report import begin_line
 from ha.spark.rewind.completing import complete as complete_rewinds
 from ha.spark.savepoints.restoring import complete, decide
-from ha.spark.stored.relocate import relocate
+from ha.spark.stored.locations import relocate
 from leader.errors import Fenced, LeaderError, NoLeader, NotLeader
 from leader.job.admin import JobAdmin
 from leader.job.cleanup import Cleanup

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ha.spark.outputs.table import Table
     from ha.spark.outputs.topic import Topic
     from ha.spark.queries.query_events import publish_checkpoints
+    from ha.spark.session.frozen import named_source
     from ha.spark.session.reattaching import reattach_or_start
-    from ha.spark.session.source_names import named_source
     from ha.spark.stored.locations import checkpoint_location, executor_settings
+    from ha.spark.supervision.flow import file_regions, kafka_regions
     from ha.spark.supervision.job import Job
-    from ha.spark.supervision.region_groups import file_regions, kafka_regions
 
 _PLACES = {
     "CommittedPartition": "ha.outputs.partition_commit",
@@ -44,10 +44,10 @@ _PLACES = {
     "reattach_or_start": "ha.spark.session.reattaching",
     "checkpoint_location": "ha.spark.stored.locations",
     "executor_settings": "ha.spark.stored.locations",
-    "file_regions": "ha.spark.supervision.region_groups",
-    "kafka_regions": "ha.spark.supervision.region_groups",
+    "file_regions": "ha.spark.supervision.flow",
+    "kafka_regions": "ha.spark.supervision.flow",
     "lead": "ha.spark.driver.lead_session",
-    "named_source": "ha.spark.session.source_names",
+    "named_source": "ha.spark.session.frozen",
     "publish_checkpoints": "ha.spark.queries.query_events",
     "warm_up": "ha.spark.driver.rehearsal",
 }

@@ -17,7 +17,6 @@ from ha.spark.tasks.lookups import LOOKUP_TIMEOUT_S, client_of
 from ha.spark.tasks.task import current_task, job_of
 
 if TYPE_CHECKING:
-    from ha.jobmaster.caller import Caller
     from ha.jobmaster.exchange import Reply
     from leader.layout.checkpoint_state import CheckpointState
 
@@ -95,11 +94,8 @@ def call(
         InvalidSettings: no job is named, or a setting is wrong.
         ValueError: the method, path or a header cannot be sent.
     """
-    return _caller(job, endpoint).http(method, path, body, headers, timeout=timeout, idempotent=idempotent)
-
-
-def _caller(job: str | None, endpoint: str) -> "Caller":
     from ha.jobmaster.caller import Caller  # noqa: PLC0415  # a worker that only looks up never pays for http.client
 
     task = current_task()
-    return Caller(client_of(task), job or job_of(task), endpoint)
+    caller = Caller(client_of(task), job or job_of(task), endpoint)
+    return caller.http(method, path, body, headers, timeout=timeout, idempotent=idempotent)

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from ha.spark.replication.marks import promoted
-from ha.spark.replication.report import REPORT, ReplicatedQuery, decoded
+from ha.spark.replication.report import REPORT, ReplicatedQuery, decoded, promoted
 from ha.views.ages import at_time
 from ha.views.leases import Leases, steady
 from leader.errors import NoLeader

@@ -25,7 +25,7 @@ from ha.program.files import write as write_file
 from ha.sidecar.command.jvm_watch import DRIVER
 from ha.sidecar.command.spark_submit import properties_of
 from ha.spark.session import callback_guard
-from ha.spark.session.retention import MIN_BATCHES, SPARKS, enough
+from ha.spark.session.spark_settings import MIN_BATCHES, SPARKS, enough
 from ha.spark.stored.locations import told_to_executors
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK

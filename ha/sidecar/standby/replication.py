@@ -23,7 +23,7 @@ from ha.daemon.process import ContendingProcess
 from ha.hosts.background import in_background
 from ha.metrics.replication import ReplicationFile
 from ha.sidecar.command.run_directory import RunDirectory
-from ha.spark.replication import marks
+from ha.spark.replication import report
 from leader.errors import NotLeader
 from leader.job.fenced_directory import FencedDirectory
 from store.errors import StoreError
@@ -124,7 +124,7 @@ def promoted_away(process: ContendingProcess, job: FencedDirectory) -> bool:
         return False
     try:
         with process.stores.open(to) as there:
-            return marks.promoted_away(there, job, process.stores.timing.call_timeout)
+            return report.promoted_away(there, job, process.stores.timing.call_timeout)
     except (StoreError, NotLeader) as error:
         _log.warning("%s: it runs, although nobody says whether it was promoted at %s: %s", job.job, to, error)
         return False

@@ -123,13 +123,7 @@ class Staging:
         """Write small files into the tree, in any order; each replaces at once what has its name."""
         for folder in folders(contents):
             self._make_once(f"{self.tree.path}/{folder}")
-
-        def write(item: tuple[str, bytes]) -> None:
-            path, data = item
-            self._call("bulk_write", lambda files: files.write(f"{self.tree.path}/{path}", data))
-            self._tell(files=1, count=len(data))
-
-        self._side_by_side(write, list(contents.items()))
+        self._side_by_side(lambda path: self._write(f"{self.tree.path}/{path}", contents[path]), list(contents))
 
     def stage(
         self, source: Tree, copied: Mapping[str, int], written: Mapping[str, bytes], before: Callable[[int], object]
@@ -144,25 +138,16 @@ class Staging:
                 before(copied[path])
                 self._copy_part(source, path, copied[path], parts[path])
                 self._tell(files=1)
-                return
-            data = written[path]
-            before(len(data))
-            self._call("bulk_write", lambda files: files.write(f"{self._parts.path}/{parts[path]}", data))
-            self._tell(files=1, count=len(data))
+            else:
+                before(len(written[path]))
+                self._write(f"{self._parts.path}/{parts[path]}", written[path])
 
         self._side_by_side(stage, list(parts))
         return parts
 
     def show(self, parts: Mapping[str, str]) -> None:
         """Give files that were staged their places in the tree, in any order; one that is there is not replaced."""
-
-        def show(item: tuple[str, str]) -> None:
-            path, part = item
-            with suppress(AlreadyExists):
-                source, target = f"{self._parts.path}/{part}", f"{self.tree.path}/{path}"
-                self._call("bulk_rename", lambda files: files.rename(source, target))
-
-        self._side_by_side(show, list(parts.items()))
+        self._side_by_side(lambda path: self._show(parts[path], path), list(parts))
 
     def remove(self, paths: Iterable[str]) -> None:
         """Delete files of the tree, in any order; those that are gone are gone."""
@@ -234,11 +219,10 @@ class Staging:
         self._tell(files=1)
 
     def _try(self, source: Tree, path: str, size: int) -> None:
-        part, target = uuid.uuid4().hex, f"{self.tree.path}/{path}"
+        part = uuid.uuid4().hex
         sent = self._copy_part(source, path, size, part)
         try:
-            with suppress(AlreadyExists):  # so it was renamed there by a try whose answer was lost
-                self._call("bulk_rename", lambda files: files.rename(f"{self._parts.path}/{part}", target))
+            self._show(part, path)
         except StoreError:
             self._tell(count=-sent)
             raise
@@ -266,6 +250,15 @@ class Staging:
             self._tell(count=-sum(sent))
             raise
         return sum(sent)
+
+    def _show(self, part: str, path: str) -> None:
+        source, target = f"{self._parts.path}/{part}", f"{self.tree.path}/{path}"
+        with suppress(AlreadyExists):  # so it was renamed there by a try whose answer was lost
+            self._call("bulk_rename", lambda files: files.rename(source, target))
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._call("bulk_write", lambda files: files.write(name, data))
+        self._tell(files=1, count=len(data))
 
     def _tell(self, files: int = 0, count: int = 0) -> None:
         with self._lock:

@@ -16,9 +16,8 @@ from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.spark.checkpoint_tools.copying import WORKERS, Staging, Told
 from ha.spark.checkpoint_tools.importing import CopiedCheckpoint
-from ha.spark.stored.commit_log import newest_batch
-from ha.spark.stored.locations import check_query
-from ha.spark.stored.relocate import METADATA, relocated
+from ha.spark.stored.commit_log import newest_batch, no_checkpoint
+from ha.spark.stored.locations import METADATA, check_query, relocated
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
 from leader.layout.names import SPARK
@@ -71,9 +70,8 @@ def export_checkpoint(
             outside.call("bulk_root", lambda files: files.make_root(), CALL_TIMEOUT_S)
             digest = hashlib.sha256(f"{stores.files.uri}/{job}/{query}".encode()).hexdigest()[:16]
             staging = Staging(outside, f"_exporting-{name}-{digest}", told)
-            if any(
-                each.name == name for each in outside.call("bulk_list", lambda files: files.list(""), CALL_TIMEOUT_S)
-            ):
+            there = outside.call("bulk_list", lambda files: files.list(""), CALL_TIMEOUT_S)
+            if any(each.name == name for each in there):
                 return _there_already(outside, staging, name)
             found = fill(staging, source)
             for path in filter(METADATA.fullmatch, found.files):
@@ -94,28 +92,20 @@ class ExportSource:
         self, admin: JobAdmin, files: BoundedFiles, job: str, query: str, batch: int | None, *, begun: bool = False
     ) -> None:
         """Connect to nothing yet; without a batch it is the newest one; ``begun`` includes the input of the next."""
-        self._admin = admin
-        self._files = files
-        self.job = job
-        self.query = query
-        self._batch = batch
-        self._begun = begun
+        self._admin, self._files, self.job, self.query = admin, files, job, query
+        self._batch, self._begun = batch, begun
 
     def find(self) -> tuple[CheckpointReader, Closure]:
         """Return the checkpoint, and the closure of the batch; raises ``NotFound`` while its directory is renamed."""
         directory = self._admin.directory(self.job)
         reader = CheckpointReader(Tree(self._files, directory.at(f"{SPARK}/{self.query}")))
         try:
-            batches = CheckpointFiles(
-                reader.tree.listing("commits")
-            ).batches  # before all the rest: see ha.spark.stored.commit_log
+            # Before all the rest: see ha.spark.stored.commit_log.
+            batches = CheckpointFiles(reader.tree.listing("commits")).batches
         except NotFound:
-            known = sorted(entry.name for entry in directory.list(SPARK) if entry.is_directory)
+            known = {entry.name for entry in directory.list(SPARK) if entry.is_directory}
             if self.query not in known:
-                raise Invalid(
-                    f"Job {self.job!r} has no checkpoint of a query {self.query!r}: it has "
-                    f"{', '.join(known) or 'none'}."
-                ) from None
+                raise no_checkpoint(self.job, self.query, known) from None
             batches = []
         if not batches:
             raise Invalid(f"Query {self.query!r} of job {self.job!r} has committed no batch: there is nothing to copy.")

@@ -20,8 +20,7 @@ from ha.checkpoints.verify import fault
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.copying import WORKERS, Staging, Told
 from ha.spark.stored.commit_log import kept, newest_batch
-from ha.spark.stored.locations import check_query
-from ha.spark.stored.relocate import relocate
+from ha.spark.stored.locations import check_query, relocate
 from leader.errors import NotLeader
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
@@ -125,7 +124,6 @@ def check_source(
 
 
 def _renumbered(tree: Tree, before: Layouts, after: Layouts) -> Tree:
-    """Return the checkpoint with its operators under the numbers that the program gives them."""
     numbers = match(before, after)
     check_plan(tree, before)
     return RenumberedTree(tree, numbers)

@@ -7,7 +7,7 @@ completes it: :mod:`ha.spark.rewind.completing`. What was there goes to the tras
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.trees import check_bulk
@@ -16,10 +16,9 @@ from ha.config.stores import Stores
 from ha.hook.query_rules import named
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.exporting import ExportSource
-from ha.spark.rewind.completing import complete
+from ha.spark.rewind.completing import DECIDED, PLAN, RewindPlan, RewoundOutput, complete, decoded, encoded
 from ha.spark.rewind.operated import led
-from ha.spark.rewind.plan import DECIDED, PLAN, RewindPlan, RewoundOutput, decoded, encoded
-from ha.spark.stored.commit_log import newest_batch
+from ha.spark.stored.commit_log import Logs, logs_of, no_checkpoint
 from ha.spark.stored.locations import check_query
 from leader.errors import LeaderError
 from leader.job.admin import JobAdmin
@@ -36,13 +35,6 @@ D = TypeVar("D")
 CALL_TIMEOUT_S = 20.0
 
 
-class Log(NamedTuple):
-    """The newest batch that a checkpoint has committed, and the newest that it has begun; None if there is none."""
-
-    committed: int | None
-    begun: int | None
-
-
 class Replacing:
     """A query of a job; its methods also raise StoreError if a store fails."""
 
@@ -50,7 +42,7 @@ class Replacing:
         """Look for the job, below the leader directory that is known if the caller leads it."""
         self._query = check_query(query)
         check_bulk(files.uri)
-        self._files, self._job = files, job
+        self._files, self.job = files, job
         self._admin = JobAdmin(files, None, CALL_TIMEOUT_S)
         self._known = known
         self._directory = self._find()
@@ -71,11 +63,6 @@ class Replacing:
         except NotFound:
             directory.check()  # raises Fenced if another leader has taken over
             raise
-
-    @property
-    def job(self) -> str:
-        """Name of the job."""
-        return self._job
 
     def decided(self) -> RewindPlan | None:
         """Return what was decided for the query and is not complete: the next leader completes it. Mostly None."""
@@ -113,29 +100,24 @@ class Replacing:
         if found.missing:
             raise Invalid(
                 f"Batch {to} of query {self._query!r} cannot be continued. {found.missing}: {found.reason} "
-                f"{advice(found.missing, self._job, self._query)}"
+                f"{advice(found.missing, self.job, self._query)}"
             )
         return found
 
     def _source(self, to: int, *, begun: bool = False) -> ExportSource:
-        return ExportSource(self._admin, self._files, self._job, self._query, to, begun=begun)
+        return ExportSource(self._admin, self._files, self.job, self._query, to, begun=begun)
 
-    def _log(self, checkpoint: str) -> Log:
-        logs = (self._directory.list(f"{checkpoint}/{log}") for log in ("commits", "offsets"))
-        return Log(*(newest_batch(each.name for each in entries) for entries in logs))
+    def _log(self, checkpoint: str) -> Logs:
+        return logs_of(self._directory, checkpoint)
 
     def _without_batch(self, why: str) -> Invalid:
         """Return what is said of a query that has committed no batch; or that there is no such query."""
-        if self._query in (known := self._queries()):
-            return Invalid(f"Query {self._query!r} of job {self._job!r} has committed no batch: {why}.")
-        it_has = ", ".join(known) or "none"
-        return Invalid(f"Job {self._job!r} has no checkpoint of a query {self._query!r}: it has {it_has}.")
-
-    def _queries(self) -> list[str]:
-        return named(each.name for each in self._directory.list(SPARK))
+        if self._query in (known := named(each.name for each in self._directory.list(SPARK))):
+            return Invalid(f"Query {self._query!r} of job {self.job!r} has committed no batch: {why}.")
+        return no_checkpoint(self.job, self._query, known)
 
     def _find(self) -> FencedDirectory:
-        return self._admin.directory(self._job, self._known)
+        return self._admin.directory(self.job, self._known)
 
 
 def replaced(

@@ -13,7 +13,7 @@ from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.copying import Staging, Told
 from ha.spark.checkpoint_tools.exporting import fill
 from ha.spark.checkpoint_tools.replacing import Replacing, completed, replaced
-from ha.spark.rewind.plan import CHECKPOINT, RewindPlan, RewoundOutput
+from ha.spark.rewind.completing import CHECKPOINT, RewindPlan, RewoundOutput
 from ha.spark.rewind.published import Concerned, PublishedBatches
 from ha.spark.supervision.flow import readers
 from ha.spark.supervision.states import read as read_graph
@@ -133,7 +133,7 @@ class Rewinding(Replacing):
     def _undone(self) -> RewindPlan:
         if (found := self._last()) is None:
             raise NotFound(
-                f"Query {self._query!r} of job {self._job!r} was not put back by a rewind, or the trash was emptied "
+                f"Query {self._query!r} of job {self.job!r} was not put back by a rewind, or the trash was emptied "
                 "since: there is nothing to undo."
             )
         return found

@@ -14,14 +14,13 @@ import msgspec
 from ha.checkpoints import contents
 from ha.checkpoints.checkpoint_reader import MOST_BYTES
 from ha.config.stores import Stores
-from ha.kafka.client_settings import client_settings
-from ha.kafka.places import Held, TopicPlaces
+from ha.kafka.clients import Held, TopicPlaces, client_settings
 from ha.leadership.leadership import Leadership
 from ha.outputs.batch import plan_of
 from ha.spark.checkpoint_tools.copying import Told
 from ha.spark.checkpoint_tools.replacing import completed, replaced
 from ha.spark.checkpoint_tools.rewinding import Rewinding, RewindOutlook
-from ha.spark.rewind.plan import RewindPlan
+from ha.spark.rewind.completing import RewindPlan
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK
 from store.errors import Invalid
@@ -132,8 +131,7 @@ class Seeking(Rewinding):
         sources = contents.offsets(offsets).sources
         read = {name: found for name, each in sources.items() if (found := contents.kafka_offset(each)) is not None}
         moves = self._moves(aim, read, places)
-        fields = {each: getattr(rewind, each) for each in rewind.__struct_fields__}
-        return SeekOutlook(**fields, moves=moves, watermark=contents.next_watermark(commit))
+        return SeekOutlook(**msgspec.structs.asdict(rewind), moves=moves, watermark=contents.next_watermark(commit))
 
     def seek(self, leadership: Leadership, outlook: SeekOutlook, choice: str, told: Told | None = None) -> RewindPlan:
         """Let the query go on there; batches that it has published and not committed go ``aside``, or are kept."""
@@ -146,7 +144,7 @@ class Seeking(Rewinding):
     def _moves(self, aim: Aim, read: Mapping[str, Offsets], places: TopicPlaces) -> list[SeekMove]:
         topics = {topic for each in read.values() for topic in each}
         if not topics:
-            raise Invalid(f"Query {self._query!r} of job {self._job!r} reads no Kafka topic, so it has no offsets.")
+            raise Invalid(f"Query {self._query!r} of job {self.job!r} reads no Kafka topic, so it has no offsets.")
         asked = set(aim) if isinstance(aim, Mapping) else topics
         if strange := sorted(asked - topics):
             raise Invalid(

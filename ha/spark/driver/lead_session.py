@@ -21,16 +21,14 @@ from ha.program.end_file import End
 from ha.program.exit_codes import JVM_ENDED
 from ha.program.heartbeat import Heartbeat
 from ha.program.query_report import read as read_reports
-from ha.spark.queries.query_ends import QueryEnds
-from ha.spark.queries.query_events import QueryEnded, publish_checkpoints
-from ha.spark.queries.query_failures import FORGOTTEN, failure
-from ha.spark.queries.query_reports import QueryReports, ReportFile
+from ha.spark.queries.query_events import publish_checkpoints
+from ha.spark.queries.query_failures import FORGOTTEN, QueryEnds, failure
+from ha.spark.queries.query_reports import QueryEnded, QueryReports, ReportFile
 from ha.spark.rewind.completing import settle
-from ha.spark.session.frozen import warn_of_frozen
+from ha.spark.session.frozen import for_session, warn_of_frozen
 from ha.spark.session.reattaching import attached, reconcile, reconciled
-from ha.spark.session.retention import for_retained
 from ha.spark.session.spark_session import Jvm, configured, explain, stop_queries
-from ha.spark.session.state_defaults import for_session
+from ha.spark.session.spark_settings import for_retained
 from ha.spark.stored.locations import checkpoint_location
 from ha.spark.tasks.task import JOB_PROPERTY
 from leader.errors import Fenced, InvalidName, InvalidSettings, NotLeader, QueryFailed
@@ -183,13 +181,11 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         return Path(path) if path and ha.leadership.lead.supervised(self._job) else None
 
     def _keep(self, error: Exception) -> None:
-        """Keep the error of the block among the job's exceptions."""
         assert self._leadership is not None, "the block was entered"
         trace = "".join(traceback.format_exception(error))
         self._leadership.keep_failure(type(error).__name__, str(error), trace=trace)
 
     def _end(self, error: BaseException | None) -> End:
-        """Return what the sidecar is told of the block's end."""
         if ha.leadership.lead.failed(error):
             found = failure("", f"{error}", failure("", type(error).__name__).remedy)
             remedy = self.remedy or found.remedy or (self._ends.failed.remedy if self._ends.failed is not None else "")
@@ -199,7 +195,6 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         return End(said if unfinished else "")
 
     def _active(self) -> set[str]:
-        """The ids of the runs that are active."""
         try:
             return {str(query.runId) for query in self._spark.streams.active}
         except Exception as error:  # noqa: BLE001  # py4j's; none is if the program has stopped its session
@@ -275,7 +270,7 @@ def _register_format(spark: SparkSession, leadership: Leadership) -> None:
 
 
 def _relocate_checkpoints(leadership: Leadership) -> None:
-    """Correct the paths that Spark has noted in its checkpoints: see :mod:`ha.spark.stored.relocate`."""
+    """Correct the paths that Spark has noted in its checkpoints: see :mod:`ha.spark.stored.locations`."""
     settle(leadership)
     for query in leadership.names(SPARK):
         with suppress(InvalidName):  # a file of another program

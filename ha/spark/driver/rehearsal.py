@@ -29,8 +29,8 @@ from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
 from ha.spark.driver.lead_session import REHEARSES
 from ha.spark.queries.query_events import publish_checkpoints
+from ha.spark.session.frozen import defaults
 from ha.spark.session.spark_session import configured
-from ha.spark.session.state_defaults import defaults
 from leader.errors import InvalidSettings
 from store.bounded import BoundedFiles
 from store.clock import now
@@ -145,11 +145,8 @@ class _Rehearsing:
         timeout: float,
         given: dict[str, Any],
     ) -> None:
-        self._spark = spark
-        self._start = start
-        self._sample = sample
-        self._batches = batches
-        self._timeout = timeout
+        self._spark, self._start, self._sample = spark, start, sample
+        self._batches, self._timeout = batches, timeout
         self._given, self._settings = given, load(given)
         self.over = threading.Event()
         self._stop = threading.Event()

@@ -15,7 +15,7 @@ from py4j.java_gateway import JavaPackage
 from ha.outputs.record import Record
 from ha.spark.outputs.row_writer import evaluate
 from ha.spark.outputs.table_format import Attempt, asked, check_pair, check_place, having, unknown
-from ha.spark.session.private_names import java_session, jvm_of
+from ha.spark.session.private_names import java_session
 from leader.errors import ForeignBatch, InvalidSettings, OutputLost
 
 if TYPE_CHECKING:
@@ -52,13 +52,11 @@ class _Line(msgspec.Struct):
 
 
 class DeltaTable:
-    """One table of Delta; see :class:`ha.spark.outputs.table_format.TableFormat`."""
+    """One table of Delta; it is :class:`ha.outputs.elsewhere.Elsewhere`."""
 
     kind = "delta"
 
-    def __init__(self, spark: "SparkSession", name_or_path: str, app: str) -> None:
-        if (jvm := jvm_of(spark)) is None:
-            raise InvalidSettings("ha.spark.Table needs a classic Spark session, not one of Spark Connect.")
+    def __init__(self, spark: "SparkSession", jvm: Any, name_or_path: str, app: str) -> None:
         build = getattr(jvm.io.delta, "package")  # noqa: B009  # a word of Python
         check_pair(self.kind, spark.version, None if isinstance(build, JavaPackage) else str(build.VERSION()))
         self._jvm, self._app, self._wrote = jvm, app, -1
@@ -87,7 +85,7 @@ class DeltaTable:
         """Nothing is staged: files of commits that failed are for VACUUM."""
 
     def before(self, session: "SparkSession", attempt: Attempt) -> Record | None:  # noqa: ARG002
-        """Return what a driver has committed that died before it could decide it."""
+        """Return what a driver has committed that died before it could decide it; None if there is nothing."""
         marker, newest = self._marker()
         if marker < attempt.number:
             return None

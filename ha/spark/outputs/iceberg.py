@@ -14,7 +14,7 @@ from py4j.java_gateway import JavaPackage
 from ha.outputs.elsewhere import Undecided
 from ha.outputs.record import Record
 from ha.spark.outputs.table_format import Attempt, asked, check_pair, check_place, having, unknown
-from ha.spark.session.private_names import activate, java_failures, java_session, jvm_of
+from ha.spark.session.private_names import activate, java_failures, java_session
 from leader.errors import InvalidSettings
 from store.errors import StoreError, Unknown
 
@@ -36,13 +36,11 @@ _log = logging.getLogger("ha")
 
 
 class IcebergTable:
-    """One table of Iceberg; see :class:`ha.spark.outputs.table_format.TableFormat`."""
+    """One table of Iceberg; it is :class:`ha.outputs.elsewhere.Elsewhere`."""
 
     kind = "iceberg"
 
-    def __init__(self, spark: "SparkSession", name: str, app: str) -> None:
-        if (jvm := jvm_of(spark)) is None:
-            raise InvalidSettings("ha.spark.Table needs a classic Spark session, not one of Spark Connect.")
+    def __init__(self, spark: "SparkSession", jvm: Any, name: str, app: str) -> None:
         build = jvm.org.apache.iceberg.IcebergBuild
         check_pair(self.kind, spark.version, None if isinstance(build, JavaPackage) else str(build.version()))
         self._jvm, self.place, self._app, self._property = jvm, name, app, app.replace("/", ".")

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MERGEABLE = ("json", "text")  # formats in which files behind each other are a file
 _ONE_FILE = {"maxRecordsPerFile": "0"}  # option of mergeable outputs
 
+_COLUMN = "batch"
+"""The last column of a table in a metastore: Spark reads the files of a partition from its directory itself."""
+
 
 class Output(Publisher):
     """A directory to which one query publishes its batches; give it to ``foreachBatch`` as it is.
@@ -167,9 +170,34 @@ class Output(Publisher):
     def _add_partition(self, partition: CommittedPartition) -> None:
         from pyspark.sql import SparkSession  # noqa: PLC0415  # only this policy needs it
 
-        from ha.spark.outputs.metastore import add_partition  # noqa: PLC0415
+        from ha.spark.outputs.output import add_partition  # noqa: PLC0415
 
         session = self._session or SparkSession.getActiveSession()
         if session is None or self._commit is None:
             raise InvalidSettings("The policy metastore needs a Spark session on this thread.")
         add_partition(session, self._commit.table, partition)
+
+
+def add_partition(spark: "SparkSession", table: str, partition: CommittedPartition) -> None:
+    """Add every batch of a partition to a table; what is there already stays as it is."""
+    columns = [each.name for each in spark.catalog.listColumns(table) if each.isPartition]
+    expected = [*partition.values, _COLUMN]
+    if [each.lower() for each in columns] != [each.lower() for each in expected]:
+        raise InvalidSettings(
+            f"Table {table} is partitioned by {', '.join(columns) or 'nothing'}, but the output has "
+            f"{', '.join(expected)}: create it with PARTITIONED BY ({', '.join(expected)})."
+        )
+    values = ", ".join(f"{_quoted(name)}={_text(value)}" for name, value in partition.values.items())
+    added = " ".join(
+        f"PARTITION ({values}, {_COLUMN}={batch}) LOCATION {_text(f'{partition.uri}/{_COLUMN}={batch}')}"
+        for batch in partition.batches
+    )
+    spark.sql(f"ALTER TABLE {table} ADD IF NOT EXISTS {added}")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -6,7 +6,6 @@ its query has failed, hangs or is being started. Its status tells them apart.
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,14 +17,6 @@ WAITING = "Waiting"  # begins what Spark says of a query between two triggers; o
 _log = logging.getLogger("ha")
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """What a query says: that it has nothing to do, or the error with which it has ended."""
-
-    idle: bool = False
-    error: str = ""
-
-
 class RegionLooks:
     """The queries of one session, by their names."""
 
@@ -33,8 +24,9 @@ class RegionLooks:
         self._spark = spark
         self._queries: dict[str, StreamingQuery] = {}
 
-    def look(self, names: Iterable[str]) -> Iterator[tuple[str, Looked]]:
-        """Ask these queries; yields nothing of one that was not started."""
+    def look(self, names: Iterable[str]) -> Iterator[tuple[str, bool, str]]:
+        """Ask these queries, and yield of each whether it has nothing to do, and the error with which it has ended."""
+        # Nothing is yielded of one that was not started.
         try:
             active: dict[str, StreamingQuery] | None = None
             for name in names:
@@ -44,7 +36,7 @@ class RegionLooks:
                     known = active.get(name, known)
                 if known is not None:
                     self._queries[name] = known
-                    yield name, _asked(known)
+                    yield name, *_asked(known)
         except Exception as error:  # noqa: BLE001  # py4j's, if the JVM is gone
             _log.debug("The queries of regions do not answer: %s", error)
 
@@ -52,13 +44,10 @@ class RegionLooks:
         return {each.name: each for each in self._spark.streams.active if each.name}
 
 
-def _asked(query: "StreamingQuery") -> Looked:
+def _asked(query: "StreamingQuery") -> tuple[bool, str]:
     if query.isActive:
         status = query.status
-        return Looked(
-            str(status["message"]).startswith(WAITING)
-            and not status["isTriggerActive"]
-            and not status["isDataAvailable"]
-        )
+        waits = str(status["message"]).startswith(WAITING)
+        return waits and not status["isTriggerActive"] and not status["isDataAvailable"], ""
     error = query.exception()
-    return Looked(error=str(error) if error is not None else "")
+    return False, str(error) if error is not None else ""

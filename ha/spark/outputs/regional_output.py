@@ -105,10 +105,8 @@ class RegionalOutput:
         try:
             self._home = RegionalHome(self._renames, name)
             self._home.load(names)
-            files = source, tuple(partition_by)
-            self._journals = {
-                each: Journal(leadership, uri, each, renames=self._renames, files=files) for each in names
-            }
+            files, renames = (source, tuple(partition_by)), self._renames
+            self._journals = {each: Journal(leadership, uri, each, renames=renames, files=files) for each in names}
             with ThreadPoolExecutor(THREADS, thread_name_prefix="ha-region") as threads:
                 broken = dict(filter(None, threads.map(self._settle, names)))
             newest = {each: journal.newest for each, journal in self._journals.items()}
@@ -220,7 +218,6 @@ class RegionalOutput:
         self.close()
 
     def _called(self, region: str, batch: "DataFrame", number: int) -> None:
-        """Write a batch that Spark has handed out."""
         with self._lock:
             if not self._looking:
                 self._looking = True
@@ -245,11 +242,11 @@ class RegionalOutput:
             began = now()
             with self._lock:
                 asked, front = self._marks.unknown(), self._marks.front
-            for region, looked in self._looks.look(asked):
+            for region, idle, error in self._looks.look(asked):
                 with self._lock:
-                    if looked.error:
-                        self._marks.fail(region, *_of_text(looked.error))
-                    elif looked.idle:
+                    if error:
+                        self._marks.fail(region, *_of_text(error))
+                    elif idle:
                         self._marks.idle(region, asked[region], front)
             try:
                 self._tell()

@@ -15,10 +15,12 @@ import msgspec
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.record import Record
 from ha.spark.session.private_names import file_format, write_files
+from ha.spark.stored.stored_state import meaning
 from leader.errors import InvalidSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
 
 LOG = "_spark_metadata"  # folder of the sink's notes
 MOST = 256 << 20  # longest note: some 900,000 files
@@ -70,6 +72,24 @@ def counted(batch: "DataFrame") -> int:
     seen = Observation()
     evaluate(batch.observe(seen, functions.count(functions.lit(1)).alias("rows")))
     return int(seen.get["rows"])
+
+
+def rows_of(spark: "SparkSession", uri: str, source: str) -> int:
+    """Return how many rows a reader of a whole directory gets, for which all columns of all files are read.
+
+    A journal says which files were published. Whether their rows reach such a reader is Spark's to say: a file of
+    another type beside them, or a log that Spark follows, and it fails or leaves rows out.
+
+    Raises:
+        ValueError: Spark cannot read it; the text is its own.
+    """
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        return counted(spark.read.format(source).load(uri))
+    except (PySparkException, Py4JError) as error:
+        raise ValueError(meaning(error)) from error
 
 
 def written_files(log: bytes, folder: str) -> Record:

@@ -19,13 +19,14 @@ from ha.spark.outputs.delta import DeltaTable
 from ha.spark.outputs.iceberg import IcebergTable
 from ha.spark.outputs.publisher import Publisher
 from ha.spark.outputs.row_writer import counted
-from ha.spark.outputs.table_format import Attempt, TableFormat
+from ha.spark.outputs.table_format import Attempt
+from ha.spark.session.private_names import jvm_of
 from leader.errors import InvalidSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-FORMATS: "dict[str, Callable[[SparkSession, str, str], TableFormat]]" = {"delta": DeltaTable, "iceberg": IcebergTable}
+FORMATS: dict[str, type[DeltaTable | IcebergTable]] = {"delta": DeltaTable, "iceberg": IcebergTable}
 
 _log = logging.getLogger("ha")
 
@@ -70,9 +71,11 @@ class Table(Publisher):
             raise InvalidSettings(f"ha.spark.Table has no format {format!r}: choose {' or '.join(sorted(FORMATS))}.")
         if (spark := SparkSession.getActiveSession()) is None:
             raise InvalidSettings("ha.spark.Table needs a Spark session: build it before, on the same thread.")
+        if (jvm := jvm_of(spark)) is None:
+            raise InvalidSettings("ha.spark.Table needs a classic Spark session, not one of Spark Connect.")
         super().__init__(leadership, name)
         self._statement = write
-        self._format = FORMATS[format](spark, name_or_path, f"ha/{leadership.job}/{name}")
+        self._format = FORMATS[format](spark, jvm, name_or_path, f"ha/{leadership.job}/{name}")
         self._open(Journal(leadership, "", name, elsewhere=self._format))
 
     def _settle(self) -> None:

@@ -1,21 +1,19 @@
-"""TableFormat: what Delta and Iceberg give to :class:`ha.spark.Table`; which versions fit, and what is refused."""
+"""Table format: what Delta and Iceberg have in common: which versions and places fit, and one statement of a batch."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from py4j.protocol import Py4JJavaError
 
-from ha.outputs.elsewhere import Elsewhere
-from ha.outputs.record import Record
 from ha.spark.session.private_names import java_failures
 from leader.errors import ForeignBatch, InvalidSettings
 from store.errors import Unknown
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 PAIRS: Mapping[str, Mapping[str, str]] = {
     "delta": {"3.5": "3.3", "4.1": "4.4", "4.2": "4.4"},
@@ -37,26 +35,6 @@ class Attempt:
     number: int  # the journal's
     plan: str  # digest of the batch's input
     id: str  # of this try alone
-
-
-class TableFormat(Elsewhere, Protocol):
-    """One table."""
-
-    def check(self) -> None:
-        """Refuse a table or a session that is not safe: ``InvalidSettings``."""
-
-    def sweep(self) -> None:
-        """Drop what earlier leaders have staged; everything that was decided is published."""
-
-    def before(self, session: "SparkSession", attempt: Attempt) -> Record | None:
-        """Return what the table has of this batch although it is not decided; None if it has nothing.
-
-        Raises:
-            ForeignBatch: the table has batches that the journal does not know.
-        """
-
-    def write(self, batch: "DataFrame", attempt: Attempt, write: "Callable[[DataFrame, str], object] | None") -> Record:
-        """Write or stage a batch by one statement."""
 
 
 def check_pair(kind: str, spark: str, version: str | None) -> None:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ha.kafka.client_settings import client_settings
-from ha.kafka.places import TopicPlaces
+from ha.kafka.clients import TopicPlaces, client_settings
 from ha.kafka.shard import Sent, Shard, send
 from ha.leadership.dry_run_job import is_dry_run
 from ha.leadership.leadership import Leadership

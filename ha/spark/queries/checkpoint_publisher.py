@@ -14,7 +14,6 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from ha.config.stores import Stores
@@ -121,9 +120,7 @@ class CheckpointPublisher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def completed(self, query: str | None) -> None:
@@ -259,7 +256,6 @@ class CheckpointPublisher:
             return None
 
     def _after(self, new: bool | None) -> None:  # what a look has returned
-        """Decide when to look next."""
         if new and self._silent:
             self._warn("\0", f"Spark tells of no batch any more: checkpoints are published every {SILENT_S:.0f} s.")
         self._silent = False

@@ -6,21 +6,172 @@ Spark's listener bus waits for :class:`QueryReports`, so that only changes numbe
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Any, NamedTuple, Self
+
+import msgspec
 
 from ha.program.files import write
 from ha.program.query_report import FAILED, FINISHED, MOST_QUERIES, RUNNING, QueryReport
+from leader.layout.checkpoint import MAX_ID, Metadata
 from store.clock import now
-
-if TYPE_CHECKING:  # a sidecar has no PySpark
-    from ha.spark.queries.query_events import QueryEnded, QueryProgress
 
 PAUSE_S = 1.0  # between two reports: Prometheus asks less often
 
 CLOSE_TIMEOUT_S = 2.0
 
+SST_FILES = "rocksdbSstFileSize"  # among Spark's own metrics of a state
+
+REPAIRED = ("numSnapshotsAutoRepaired", "rocksdbNumSnapshotsAutoRepaired")
+"""In newer Sparks: snapshots that were repaired as a batch loaded them, in memory and in RocksDB."""
+
 _log = logging.getLogger("ha")
+
+
+class QueryEnded(NamedTuple):
+    """The end of one run of a query: its name, if it has one, and the exception with its causes, if there was one."""
+
+    name: str | None
+    run_id: str
+    error: str | None
+
+
+class _StateOperator(msgspec.Struct, rename="camel"):
+    num_rows_total: int = 0
+    memory_used_bytes: int = 0
+    custom_metrics: dict[str, Any] = {}
+
+
+class _Source(msgspec.Struct, rename="camel"):
+    start_offset: Any = None
+    end_offset: Any = None
+    num_input_rows: int | None = None
+    latest_offset: Any = None
+
+
+class QueryProgress(msgspec.Struct, rename="camel"):
+    """The needed part of Spark's ``StreamingQueryProgress``, under its names in another case."""
+
+    batch_id: int
+    name: str | None = None
+    batch_duration: int | None = None
+    duration_ms: dict[str, Any] = {}
+    num_input_rows: int | None = None
+    state_operators: list[_StateOperator] = []
+    sources: list[_Source] = []
+    timestamp: str = ""
+    event_time: dict[str, Any] = {}
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata of its batch; None for each value that it does not give."""
+        stateful = bool(self.state_operators)
+        return Metadata(
+            duration_ms=_number(self._duration),
+            rows=_number(self.num_input_rows),
+            state_rows=_number(sum(each.num_rows_total for each in self.state_operators)) if stateful else None,
+            state_bytes=_number(sum(each.memory_used_bytes for each in self.state_operators)) if stateful else None,
+            offsets=summary(source.end_offset for source in self.sources),
+        )
+
+    @property
+    def backlog(self) -> int | None:
+        """Latest offsets less the processed ones, of the sources that count their records, as Kafka's; None if none."""
+        pairs = [(_records(each.latest_offset), _records(each.end_offset)) for each in self.sources]
+        known = [max(0, latest - end) for latest, end in pairs if latest is not None and end is not None]
+        return sum(known) if known else None
+
+    @property
+    def skipped(self) -> int:
+        """Offsets of topics, as Kafka's, that the batch passed over without a row."""
+        # Kafka has deleted such records before they were read (`failOnDataLoss=false`), or has compacted them, or they
+        # mark a transaction. Source by source, because a source that was read twice would hide the loss of another.
+        counted = ((each, _topics(each.start_offset), _topics(each.end_offset)) for each in self.sources)
+        return sum(
+            max(0, _passed(start, end) - each.num_input_rows)
+            for each, start, end in counted
+            if start is not None and end is not None and each.num_input_rows is not None
+        )
+
+    @property
+    def repaired(self) -> int:
+        """State snapshots that Spark has repaired as the batch loaded them (``autoSnapshotRepair``)."""
+        found = [each.custom_metrics.get(name) for each in self.state_operators for name in REPAIRED]
+        return sum(count for count in found if isinstance(count, int))
+
+    @property
+    def watermark_lag(self) -> float | None:
+        """Seconds from the watermark to the start of the batch; None without a watermark, or as long as it is 0."""
+        try:
+            begun, watermark = map(datetime.fromisoformat, (self.timestamp, self.event_time["watermark"]))
+            return (begun - watermark).total_seconds() if watermark.timestamp() > 0 else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    @property
+    def checkpoint_bytes(self) -> int | None:
+        """Size of the files of all states in RocksDB; None if there are none."""
+        sizes = [each.custom_metrics.get(SST_FILES) for each in self.state_operators]
+        known = [size for size in sizes if isinstance(size, int)]
+        return sum(known) if known else None
+
+    @property
+    def _duration(self) -> int | None:
+        """Milliseconds of the batch; Spark 3.5 gives them among its parts only."""
+        whole = self.duration_ms.get("triggerExecution") if self.batch_duration is None else self.batch_duration
+        return whole if isinstance(whole, int) else None
+
+
+_decoder = msgspec.json.Decoder(QueryProgress)
+
+
+def read(text: str) -> QueryProgress:
+    """Read the JSON of a ``StreamingQueryProgress``."""
+    return _decoder.decode(text)
+
+
+def summary(offsets: Iterable[Any]) -> str:
+    """Summarize how far each source was read: the sum of each topic, or of whatever its offset has at the top."""
+    # So the text is as long for a thousand partitions as for one. The query's own log holds the offsets themselves.
+    return " ".join(filter(None, map(_one, offsets)))
+
+
+def _one(offset: Any) -> str:
+    if isinstance(offset, dict):
+        return " ".join(f"{name}={_sum(value)}" for name, value in offset.items() if _sum(value) is not None)
+    return "" if offset is None else str(offset)
+
+
+def _sum(value: Any) -> int | None:
+    """Return the sum of all whole numbers in a value; None if there is none."""
+    if isinstance(value, dict):
+        found = [each for each in map(_sum, value.values()) if each is not None]
+        return sum(found) if found else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _records(offset: Any) -> int | None:
+    """Return an offset as a number of records: one number, or one for each partition of each topic."""
+    nested = isinstance(offset, dict) and all(isinstance(each, dict) for each in offset.values())
+    return _sum(offset) if nested or not isinstance(offset, dict) else None
+
+
+def _topics(offset: Any) -> dict[tuple[str, str], int] | None:
+    """Return an offset as Kafka has it, by topic and partition; None if it is another kind of offset."""
+    if not isinstance(offset, dict) or not all(isinstance(each, dict) for each in offset.values()):
+        return None
+    found = {(topic, number): at for topic, each in offset.items() for number, at in each.items()}
+    return found if all(isinstance(at, int) for at in found.values()) else None
+
+
+def _passed(start: dict[tuple[str, str], int], end: dict[tuple[str, str], int]) -> int:
+    """Return the offsets between two, of the partitions that have both: where a new one was begun is not known."""
+    return sum(max(0, at - start[partition]) for partition, at in end.items() if partition in start)
+
+
+def _number(value: int | None) -> int | None:
+    return value if value is not None and 0 <= value <= MAX_ID else None
 
 
 class QueryReports:
@@ -52,7 +203,7 @@ class QueryReports:
             query.fresh_at = query.fresh_at or self._clock()
             self.changed.set()
 
-    def progressed(self, progress: "QueryProgress") -> None:
+    def progressed(self, progress: QueryProgress) -> None:
         """A query has completed a batch."""
         query = self._query(progress.name)
         if query is None or self._batches.get(query.name) == progress.batch_id:
@@ -89,7 +240,7 @@ class QueryReports:
             query.fresh_at = self._clock()
             self.changed.set()
 
-    def ended(self, ended: "QueryEnded") -> None:
+    def ended(self, ended: QueryEnded) -> None:
         """A query has ended."""
         if (query := self._query(ended.name)) is not None:
             query.state = FINISHED if ended.error is None else FAILED

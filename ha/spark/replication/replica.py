@@ -19,7 +19,7 @@ from ha.checkpoints.closure import Closure
 from ha.checkpoints.replica_round import ReplicaLine, ambiguous, anchor, is_unique, phases, same_line, surplus
 from ha.checkpoints.trees import Tree
 from ha.spark.checkpoint_tools.copying import CopyProgress, Staging, Told
-from ha.spark.stored.relocate import METADATA, relocated
+from ha.spark.stored.locations import METADATA, relocated
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
 from leader.layout.names import SPARK

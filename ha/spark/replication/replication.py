@@ -9,11 +9,10 @@ from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
 from ha.metrics.replication import ReplicationMetrics
 from ha.spark.checkpoint_tools.copying import WORKERS, Told
-from ha.spark.replication.marks import promoted, unmark
-from ha.spark.replication.replicator import Promoted, QueryRound, Replicator
-from ha.spark.replication.report import REPORT, ReplicaReport, decoded, replica_of
-from ha.spark.replication.source import Budget, ReplicaSource
+from ha.spark.replication.replicator import Budget, Promoted, QueryRound, ReplicaSource, Replicator
+from ha.spark.replication.report import REPORT, ReplicaReport, decoded, promoted, replica_of, unmark
 from ha.spark.rewind.operated import led
+from ha.spark.stored.commit_log import no_checkpoint
 from leader.errors import Fenced, LeaderError, NoLeader, NotLeader
 from leader.job.admin import JobAdmin
 from leader.layout.names import SPARK, check_job
@@ -51,8 +50,7 @@ class ReplicaRounds:
         directory = JobAdmin(self._opened.files, None, self._opened.patience).directory(self._job)
         known = {each.name for each in directory.list(SPARK)}
         if missing := sorted({*self._queries} - known):
-            it_has = ", ".join(sorted(known)) or "none"
-            raise Invalid(f"Job {self._job!r} has no checkpoint of a query {missing[0]!r}: it has {it_has}.")
+            raise no_checkpoint(self._job, missing[0], known)
         with (
             led(self._opened, replica_of(self._job), cause="replicated", files=self._to, alone=True) as leadership,
             self._replicator(leadership, again=again, told=told) as replicator,

@@ -1,22 +1,30 @@
-"""Replicator: rounds over all queries of a job. Each round copies the files that the newest batch adds."""
+"""Replicator: rounds over all queries of a job. Each round copies the files that the newest batch adds.
 
+It reads the checkpoints of a running job, so its calls are counted and paced.
+"""
+
+import threading
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.checkpoint_reader import CheckpointReader, Kept
 from ha.checkpoints.closure import Closure
+from ha.checkpoints.pace import Pace
+from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import advice
+from ha.hook.query_rules import named
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.copying import Told
-from ha.spark.replication.marks import promoted
 from ha.spark.replication.replica import Replica
-from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded, today
-from ha.spark.replication.source import ReplicaSource
+from ha.spark.replication.report import FIRST, REPORT, ReplicaReport, ReplicatedQuery, encoded, line_of, promoted, today
 from ha.spark.stored.commit_log import newest_batch
 from leader.errors import Fenced, LeaderError, NotLeader
+from leader.job.admin import JobAdmin
 from leader.job.fenced_directory import FencedDirectory
+from leader.layout.names import SPARK
 from store.bounded import BoundedFiles
-from store.clock import BOOT_CLOCK
+from store.clock import BOOT_CLOCK, Clock
 from store.errors import Conflict, Invalid, NotFound, Unknown
 
 BUSY = (NotFound, Fenced, Conflict, Unknown)
@@ -48,6 +56,85 @@ class QueryRound:
     calls: int = 0
     seconds: float = 0.0
     problem: str = ""
+
+
+class Budget:
+    """The budget of calls of the source's store, and the calls so far; safe to use from several threads.
+
+    Attributes:
+        calls: number of lists and of files that were opened.
+        bytes: number of bytes of the files that were copied.
+    """
+
+    def __init__(
+        self, calls_per_s: float | None = None, bytes_per_s: float | None = None, clock: Clock = BOOT_CLOCK
+    ) -> None:
+        """Nothing was asked yet; None is no limit."""
+        self.calls = self.bytes = 0
+        self._calls = Pace(calls_per_s, clock) if calls_per_s else None
+        self._bytes = Pace(bytes_per_s, clock) if bytes_per_s else None
+        self._lock = threading.Lock()
+
+    def call(self) -> None:
+        """Wait until one call more may begin."""
+        with self._lock:
+            self.calls += 1
+        if self._calls is not None:
+            self._calls.wait()
+
+    def file(self, size: int) -> None:
+        """Wait until a file of that size may be copied."""
+        self.call()
+        with self._lock:
+            self.bytes += size
+        if self._bytes is not None:
+            self._bytes.wait(size)
+
+
+class ReplicaSource:
+    """A job's checkpoints, whatever the present name of its leader directory."""
+
+    def __init__(
+        self, admin: JobAdmin, files: BoundedFiles, job: str, budget: Budget, only: Collection[str] = ()
+    ) -> None:
+        """Connect to nothing yet; without ``only`` all queries are meant."""
+        self.job, self.budget, self._only = job, budget, frozenset(only)
+        self._admin, self._files = admin, files
+        self._known: FencedDirectory | None = None
+        self._line = FIRST
+
+    @property
+    def uri(self) -> str:
+        """URI of the job."""
+        return self._files.at(self.job)
+
+    def queries(self) -> list[str]:
+        """Return the names of the queries that have a checkpoint; raises ``Fenced`` while the job's leader changes."""
+        try:
+            self.budget.call()
+            entries = self._directory().list(SPARK)
+        except (Fenced, NotFound):
+            self._known = None  # another leader: look for its directory
+            entries = self._directory().list(SPARK)
+        return named(each.name for each in entries if not self._only or each.name in self._only)
+
+    @property
+    def line(self) -> str:
+        """The line of the job, as the last :meth:`queries` found it."""
+        return self._line
+
+    def tree(self, query: str) -> Tree:
+        """Return a query's checkpoint, where it was at the last :meth:`queries`."""
+        return Tree(self._files, self._directory().at(f"{SPARK}/{query}"), self.budget.call)
+
+    def _directory(self) -> FencedDirectory:
+        if self._known is None:
+            self.budget.call()
+            found = self._admin.directory(self.job)
+            self.budget.call()
+            self._line = line_of(found)  # only a promotion changes it, and that claims the job
+            self._known = found
+        return self._known
 
 
 class Replicator:
@@ -132,7 +219,6 @@ class Replicator:
         return QueryRound(query, replica.batch, newest, begun, moved.files, moved.bytes, moved.swept, moved.anew)
 
     def _restorable(self, query: str, reader: CheckpointReader, names: CheckpointFiles, newest: int) -> Closure:
-        """Return the closure of the newest batch that can be continued."""
         (found,) = reader.closures(names, [newest])
         if found.restorable:
             return found

@@ -9,7 +9,7 @@ from ha.checkpoints import contents
 from ha.outputs import layout
 from ha.outputs.lines import Lines
 from ha.outputs.reading import BatchCondition, JournalOutput, JournalReader
-from ha.spark.rewind.plan import RewindPlan, RewoundOutput
+from ha.spark.rewind.completing import RewindPlan, RewoundOutput
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import OUT, SPARK
 from store.errors import Conflict, Invalid, NotFound

@@ -22,10 +22,9 @@ from ha.checkpoints.verify import fault
 from ha.config.stores import Stores
 from ha.hook.query_rules import NAMELESS
 from ha.spark.checkpoint_tools.copying import WORKERS, CopyProgress, Staging
-from ha.spark.savepoints.manifest import MANIFEST, Manifest, decoded
-from ha.spark.savepoints.places import opened
+from ha.spark.savepoints.places import MANIFEST, Manifest, decoded, opened
 from ha.spark.stored.commit_log import kept, newest_batch
-from ha.spark.stored.relocate import relocate
+from ha.spark.stored.locations import relocate
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.query_checkpoints import QueryCheckpoints
 from leader.layout.names import OUT, RESTORING, SPARK, TRASH

@@ -1,9 +1,13 @@
 """Taking: copies the closures of all queries of a job at a consistent cut, and shows the copy by one rename.
 
 The job's queries notice nothing: the copy reads files that Spark has committed, in another process than the driver.
+
+A batch publishes its rows before it commits, so another query may have read rows of an uncommitted batch. So the cut
+looks at a reader before the queries that it reads from. Of each of these it then takes a batch that is at least as new
+as all that it had begun by then. If need be, it waits for that commit; no query waits for the cut.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,11 +20,10 @@ from ha.checkpoints.trees import Tree
 from ha.config.stores import Stores
 from ha.hook.query_rules import NAMELESS, fault, named
 from ha.spark.checkpoint_tools.copying import WORKERS, CopyProgress, Staging
-from ha.spark.savepoints.batch_choice import Cutting, Look, cut, settled
-from ha.spark.savepoints.manifest import MANIFEST, Manifest, encoded, saved_query
-from ha.spark.savepoints.places import HIDDEN, SavepointPlace, opened
-from ha.spark.stored.commit_log import newest_batch
-from ha.spark.stored.relocate import METADATA, relocated
+from ha.spark.savepoints.places import HIDDEN, MANIFEST, Manifest, SavepointPlace, encoded, opened, saved_query
+from ha.spark.stored.commit_log import Logs, logs_of
+from ha.spark.stored.locations import METADATA, relocated
+from ha.spark.supervision.flow import Flow, readers, readers_first
 from ha.spark.supervision.states import read as read_graph
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import SAVEPOINTS, SPARK
@@ -122,6 +125,7 @@ class _Taking:
         self._inside, self._directory, self._wanted = inside, directory, wanted
         self._may_go_on, self._told = may_go_on, told
         self._begun: set[str] = set()
+        self._before = ""  # query that the cut has looked at last
         self._odd: list[str] = []
 
     def fill(self, staging: Staging, uri: str) -> Manifest:
@@ -169,7 +173,12 @@ class _Taking:
         return CheckpointReader(Tree(self._inside, self._directory.at(f"{SPARK}/{query}")))
 
     def _closures(self, readers: dict[str, CheckpointReader]) -> dict[str, Closure]:
-        batches = self._run(self._cutting(list(readers)))
+        self._begun.clear()
+        self._before = ""
+        # A stopped query's batch that was interrupted belongs to the savepoint as it was begun: a restart does the same
+        # batch again. So nothing is waited for.
+        graph, _ = read_graph(self._directory) if not self._wanted.stopped else (None, None)
+        batches = cut(readers, graph.queries if graph is not None else (), self._look_again)
         if not batches:
             raise Invalid(f"No query of job {self._directory.job!r} has completed a batch: there is nothing to save.")
         found = {}
@@ -179,33 +188,19 @@ class _Taking:
             found[query] = readers[query].closures(readers[query].files(), [batch], begun=begun)[0]
         return found
 
-    def _cutting(self, queries: list[str]) -> Cutting:
-        if self._wanted.stopped:
-            return settled(queries)
-        graph, _ = read_graph(self._directory)
-        return cut(queries, graph.queries if graph is not None else ())
+    def _look_again(self, query: str) -> Logs:
+        """Look at a query; at the same one as before after a pause, because its commit is waited for."""
+        self._may_go_on()
+        if query == self._before:
+            self._told(f"It waits until query {query} has completed the batch that it has begun.")
+            BOOT_CLOCK.sleep(PAUSE_S)
+        self._before, found = query, self._look(query)
+        if self._wanted.stopped and not found.complete:
+            self._begun.add(query)
+        return found
 
-    def _run(self, cutting: Cutting) -> dict[str, int]:
-        self._begun.clear()
-        before = ""
-        answer: Look | None = None
-        while True:
-            self._may_go_on()
-            try:
-                query = cutting.send(answer)  # type: ignore[arg-type]  # None starts it
-            except StopIteration as end:
-                batches: dict[str, int] = end.value
-                return batches
-            if query == before:
-                self._told(f"It waits until query {query} has completed the batch that it has begun.")
-                BOOT_CLOCK.sleep(PAUSE_S)
-            before, answer = query, self._look(query)
-            if self._wanted.stopped and not answer.complete:
-                self._begun.add(query)
-
-    def _look(self, query: str) -> Look:
-        logs = (f"{SPARK}/{query}/{each}" for each in ("commits", "offsets"))
-        return Look(*(newest_batch(entry.name for entry in self._directory.list(log)) for log in logs))
+    def _look(self, query: str) -> Logs:
+        return logs_of(self._directory, f"{SPARK}/{query}")
 
     def _copy(
         self, staging: Staging, readers: dict[str, CheckpointReader], closures: dict[str, Closure], uri: str
@@ -243,3 +238,20 @@ def _pyspark() -> str:
         return version("pyspark")
     except PackageNotFoundError:
         return ""
+
+
+def cut(queries: Iterable[str], graph: Iterable[Flow], look: Callable[[str], Logs]) -> dict[str, int]:
+    """Return the batch of each query, by name; without queries that have committed none."""
+    # The graph has what they are declared to read and write; a query that is not in it has no connections. `look` is
+    # called again for the same query until it has committed its batch. Raises `Invalid` if some of them read each
+    # other's output, so no order does.
+    listed, batches = list(graph), dict[str, int]()
+    read_by = readers(listed)
+    for query in readers_first(queries, listed):
+        found = look(query)
+        begun = found.begun
+        while read_by.get(query) and not Logs(found.committed, begun).complete:
+            found = look(query)
+        if found.committed is not None:
+            batches[query] = found.committed
+    return batches

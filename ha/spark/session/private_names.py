@@ -27,16 +27,20 @@ MOST_CAUSES = 20
 _log = logging.getLogger("ha")
 
 
+def numbers_of(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in f"{version}.0".split(".")[:2])
+
+
 def check_version(version: str = pyspark.__version__) -> None:
     """Refuse a PySpark that is too old, and warn of one that lacks a package."""
     # No extra can ask for that package: an extra does not see which version of PySpark is chosen.
-    first, second = (int("".join(filter(str.isdigit, part)) or 0) for part in f"{version}.0".split(".")[:2])
-    if (first, second) < OLDEST:
+    if (numbers := numbers_of(version)) < OLDEST:
         raise InvalidSettings(
             f"PySpark {version} is too old: install {'.'.join(map(str, OLDEST))} or newer, "
             "which tells its listeners that a query is idle."
         )
-    if (first, second) < WITHOUT_DISTUTILS and find_spec("distutils") is None:
+    if numbers < WITHOUT_DISTUTILS and find_spec("distutils") is None:
         _log.warning(
             "PySpark %s on Python %d.%d cannot use pandas without the package setuptools: install it, for workers too.",
             version, *sys.version_info[:2],

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourc
 from pyspark.sql.types import StructType
 
 from ha.outputs.columns import types_of
+from ha.spark.session.private_names import numbers_of
 from ha.spark.sink.leader_home import LeaderHome, home_of, home_of_environment, settling
 from ha.spark.sink.options import SinkOptions, options_of
 from leader.errors import InvalidSettings, NotLeader
@@ -74,8 +75,7 @@ def register_format(spark: SparkSession, leadership: "Leadership") -> None:
 
 def check_version(version: str = pyspark.__version__) -> None:
     """Refuse a PySpark that lacks what the format needs."""
-    first, second = (int("".join(filter(str.isdigit, part)) or 0) for part in f"{version}.0".split(".")[:2])
-    if (first, second) < OLDEST:
+    if numbers_of(version) < OLDEST:
         raise InvalidSettings(
             f"The format ha needs PySpark {'.'.join(map(str, OLDEST))} or newer, and this is {version}: "
             "use ha.spark.Output with foreachBatch."

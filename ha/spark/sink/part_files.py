@@ -5,10 +5,9 @@ files are bounded: a partition that is closed for that gets another file if more
 """
 
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,23 +26,13 @@ ESCAPED = {*map(chr, range(0x20)), "\x7f", *"\"#%'*/:=?\\{[]^"}
 """Characters that Spark escapes in the names of partitions, and U+0000, which it reads back if it is escaped."""
 
 
-class Encoder(Protocol):
-    """Writes one file."""
-
-    def write(self, table: pa.Table) -> object:
-        """Write rows."""
-
-    def close(self) -> object:
-        """Write what ends the file; the stream stays open."""
-
-
 @dataclass(slots=True)
 class _Open:
     """A file that is being written."""
 
     name: str
     stream: Stream
-    encoder: Encoder
+    encoder: Any  # of Arrow, or a `LineEncoder`
     rows: list[pa.RecordBatch] = field(default_factory=list)
 
 
@@ -132,16 +121,11 @@ def _paths(batch: pa.RecordBatch, columns: tuple[str, ...]) -> Any:
     parts = []
     for name in columns:
         values = pc.cast(batch.column(name), pa.string()).dictionary_encode()
-        texts = [f"{escaped(name)}={value_name(each)}" for each in values.dictionary.to_pylist()]
+        texts = [f"{escaped(name)}={escaped(each) or NULL}" for each in values.dictionary.to_pylist()]
         texts.append(f"{escaped(name)}={NULL}")
         indices = pc.fill_null(values.indices, len(texts) - 1)
         parts.append(pa.array(texts, pa.string()).take(indices))
     return pc.binary_join_element_wise(*parts, "/")
-
-
-def value_name(value: str) -> str:
-    """Return a value as the name of a partition has it."""
-    return escaped(value) or NULL
 
 
 def escaped(text: str) -> str:
@@ -165,23 +149,10 @@ class LineEncoder:
         """Write nothing more."""
 
 
-def open_encoder(kind: str, stream: Stream, schema: pa.Schema, compression: str) -> Encoder:
-    """Return the encoder of a format of :data:`ha.spark.sink.options.COMPRESSIONS`."""
-    return _ENCODERS[kind](stream, schema, compression)
-
-
-def _parquet(stream: Stream, schema: pa.Schema, compression: str) -> Encoder:
-    made: Encoder = pyarrow.parquet.ParquetWriter(stream, schema, compression=compression, store_schema=False)
-    return made
-
-
-def _orc(stream: Stream, _: pa.Schema, compression: str) -> Encoder:
-    made: Encoder = pyarrow.orc.ORCWriter(stream, compression="uncompressed" if compression == "none" else compression)
-    return made
-
-
-def _text(stream: Stream, _: pa.Schema, __: str) -> Encoder:
+def open_encoder(kind: str, stream: Stream, schema: pa.Schema, compression: str) -> Any:
+    """Return the encoder of a format of :data:`ha.spark.sink.options.COMPRESSIONS`; its end leaves the stream open."""
+    if kind == "parquet":
+        return pyarrow.parquet.ParquetWriter(stream, schema, compression=compression, store_schema=False)
+    if kind == "orc":
+        return pyarrow.orc.ORCWriter(stream, compression="uncompressed" if compression == "none" else compression)
     return LineEncoder(stream)
-
-
-_ENCODERS: dict[str, Callable[[Stream, pa.Schema, str], Encoder]] = {"parquet": _parquet, "orc": _orc, "text": _text}

@@ -81,10 +81,10 @@ class HaWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Publish the batch, if it was not published before; the errors are those of :meth:`ha.spark.Output.write`."""
-        written = _of(messages)
-        journal = self._journal()
+        written, journal = _of(messages), self._journal()
+        query = next((each.query for each in written if each.query), "")
         checkpoint = f"{journal.renames.inside}/{self._options.checkpoint}"
-        line = Line(_query_of(written) or query_id(journal.renames, checkpoint), posixpath.basename(checkpoint))
+        line = Line(query or query_id(journal.renames, checkpoint), posixpath.basename(checkpoint))
         batch = replace(planned(journal.renames, checkpoint, line, batchId), every=True)
         journal.expect(self._types)
         journal.publish(_attempt_of(written) or self._attempt, batch, _record_of(written))
@@ -122,10 +122,6 @@ def _attempt_of(written: list[Written]) -> str:
     attempts = {each.attempt for each in written}
     assert len(attempts) <= 1, "the tasks of a batch have the same writer"
     return next(iter(attempts), "")
-
-
-def _query_of(written: list[Written]) -> str:
-    return next((each.query for each in written if each.query), "")
 
 
 def _record_of(written: list[Written]) -> Record:

@@ -39,11 +39,7 @@ class Ledger:
         # Of each complete batch `after` has the one before it, and `plans` the digest of its input, as its record says.
         # `thousands` are those whose batches are all given.
         lines, name = Lines(self.names(f"{OUT}/{home}")), name_of(home)
-        return [
-            *self.of(home, lines),
-            *ledger.broken(name, after, thousands),
-            *self.replanned(name, lines, plans),
-        ]
+        return [*self.of(home, lines), *ledger.broken(name, after, thousands), *self.replanned(name, lines, plans)]
 
     def of(self, home: str, lines: Lines) -> list[Gap]:
         """Return the gaps of one output, by its folder and its present lines; none while its query is put back."""
@@ -71,9 +67,7 @@ class Ledger:
             number = lines.number_of(batch)
             if not plan or number not in known:
                 continue
-            with suppress(
-                NotFound, contents.Unreadable
-            ):  # it is forgotten meanwhile, or `ha checkpoint verify` says so
+            with suppress(NotFound, contents.Unreadable):  # it is forgotten, or `ha checkpoint verify` says so
                 data = self._directory.read(f"{folder}/{number}", MOST_OFFSETS)
                 if plan_of(contents.offsets(data), data) != plan:
                     why = f"batch {batch} has other input than batch {number} of query {lines.current.name!r}."

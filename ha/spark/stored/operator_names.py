@@ -54,7 +54,7 @@ def added(known: Sequence[NamesSince], now: NamesSince) -> list[NamesSince]:
 
 def kept(directory: FencedDirectory) -> Kept:
     """Return the names that are kept of a job's queries; none if they cannot be read. Costs a list and a read."""
-    found = _files(directory).load(_NAME)
+    found = graph_files(directory).load(_NAME)
     try:
         return msgspec.json.decode(found.data, type=Kept) if found is not None else {}
     except msgspec.DecodeError:
@@ -99,7 +99,7 @@ class OperatorNames:
             return False
         others = {name: each for name, each in self._kept.items() if name != query}
         wanted = dict(list({**others, query: found}.items())[-MOST_QUERIES:])
-        _files(self._leadership.own).put(_NAME, msgspec.json.encode(wanted))
+        graph_files(self._leadership.own).put(_NAME, msgspec.json.encode(wanted))
         self._kept = wanted
         return True
 
@@ -134,5 +134,6 @@ def _operators(leadership: Leadership, query: str, batch: int) -> dict[int, str]
     return named(found)
 
 
-def _files(directory: FencedDirectory) -> VersionedFiles:
+def graph_files(directory: FencedDirectory) -> VersionedFiles:
+    """Return the small files that describe a job's queries, and who reads whom."""
     return VersionedFiles(directory, GRAPH, "a file of the graph")

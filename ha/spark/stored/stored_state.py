@@ -2,10 +2,12 @@
 
 The source needs what the checkpoint does not tell it: the format in the session's settings, the store of a join, the
 variable of transformWithState. All of that is in the inspection. Nothing is written below the checkpoint.
+A tool reads with a Spark of this host, which it starts and ends; that one says nothing and serves nobody.
 """
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import msgspec
@@ -15,13 +17,21 @@ from pyspark.sql.types import StructType
 
 from ha.checkpoints.inspection import Inspection, OperatorState
 from ha.checkpoints.schemas import DEFAULT_STATE, StateSchema
-from ha.spark.stored.local_session import local_session
 from leader.errors import InvalidName
 
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+QUIET = {
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+}
 
 KEYS = ("key", "user_map_key")
 """Columns of the data source that make up a key; the second one is of a map of transformWithState."""
@@ -32,12 +42,7 @@ def choose(found: Inspection, operator: int | None, store: str | None, *, change
     # The store is one of a join, or a variable of transformWithState. With `changes` the changes of the batch are read,
     # instead of the whole state after it. Raises `InvalidName` if there is no such state, or several; it names them.
     chosen = _operator(found, operator)
-    states = {
-        (each.name if state.name == DEFAULT_STATE else state.name): (each.name, state)
-        for each in chosen.stores
-        for state in each.states or [StateSchema(DEFAULT_STATE, [], [])]
-        if not state.internal
-    }
+    states = states_of(chosen)
     options = {"batchId": f"{found.batch}", "operatorId": f"{chosen.id}"}
     if changes:
         options = {"operatorId": f"{chosen.id}", "readChangeFeed": "true", "changeStartBatchId": f"{found.batch}"}
@@ -53,6 +58,16 @@ def choose(found: Inspection, operator: int | None, store: str | None, *, change
     elif within != DEFAULT_STATE:
         options["storeName"] = within
     return options
+
+
+def states_of(operator: OperatorState) -> dict[str, tuple[str, StateSchema]]:
+    """Return the store and the schema of each state of an operator that is not Spark's own, by what people call it."""
+    return {
+        (each.name if state.name == DEFAULT_STATE else state.name): (each.name, state)
+        for each in operator.stores
+        for state in each.states or [StateSchema(DEFAULT_STATE, [], [])]
+        if not state.internal
+    }
 
 
 def session_settings(found: Inspection) -> dict[str, str]:
@@ -103,3 +118,22 @@ def _operator(found: Inspection, wanted: int | None) -> OperatorState:
     if number not in there:
         raise InvalidName(f"The query has no operator {number} with state: it has {known}.")
     return there[number]
+
+
+@contextmanager
+def local_session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Start a Spark with these settings; it ends with the block."""
+    with tempfile.TemporaryDirectory(prefix="ha-spark-") as folder:
+        folders = {"spark.sql.warehouse.dir": folder, "spark.local.dir": folder}
+        builder = SparkSession.builder.master("local[*]").appName(name)
+        spark = builder.config(map={**QUIET, **(settings or {}), **folders}).getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def meaning(error: Exception) -> str:
+    """Return the line of an error of Spark that says what it is."""
+    lines = str(error).splitlines()
+    return next((each for each in lines if "[" in each), lines[0] if lines else type(error).__name__)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ha.hook import query_rules
-from ha.hook.query_rules import NAMELESS, fault, note, noted
+from ha.hook.query_rules import NAMELESS, called, fault, note, noted
 from leader.job.fenced_directory import FencedDirectory
 from leader.layout.names import UNGUARDED, unguarded_in
 
@@ -30,13 +30,12 @@ class Unguarded:
 
     def tell(self, query: str, why: str) -> None:
         """Warn of a query, and count it; or take that back, if there is no reason."""
-        called = f"The query {query!r}" if query else "A query without a name"
         with self._lock:
             if not why and not self.found.get(query):
                 return
             self.found[query] = why
         level = logging.WARNING if why else logging.INFO
-        _log.log(level, "%s: %s is %s", self._directory.job, called, why or query_rules.EXACT)
+        _log.log(level, "%s: %s is %s", self._directory.job, called(query), why or query_rules.EXACT)
         if (file := self._file()) is not None:
             note(file, query, why)
 

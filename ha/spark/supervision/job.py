@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,13 +22,12 @@ from ha.program.end_file import End
 from ha.program.exit_codes import QUERY_STUCK
 from ha.program.request_file import program_watch
 from ha.spark.driver.lead_session import lead
-from ha.spark.queries.query_events import QueryEnded
 from ha.spark.queries.query_failures import Failure
-from ha.spark.session import source_names
+from ha.spark.queries.query_reports import QueryEnded
+from ha.spark.session.frozen import check_supported, for_query
 from ha.spark.session.private_names import activate
 from ha.spark.session.reattaching import attached, running_queries
-from ha.spark.session.state_defaults import for_query
-from ha.spark.supervision.flow import regions
+from ha.spark.supervision.flow import Flow, regions
 from ha.spark.supervision.runner import Runner
 from ha.spark.supervision.settling import settle, settle_watch
 from ha.spark.supervision.states import Graph, GraphQuery, StatesWriter
@@ -40,15 +38,6 @@ from leader.layout.names import check_job, check_word
 _log = logging.getLogger("ha")
 
 Function = TypeVar("Function", bound=Callable[[SparkSession, Leadership], Any])
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredQuery:
-    """A query as the program has declared it."""
-
-    function: Callable[[SparkSession, Leadership], Any]
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
 
 
 class Job:
@@ -75,7 +64,8 @@ class Job:
         self._named_sources = named_sources
         self._arguments = settings
         self._settings = load(settings)
-        self._queries: dict[str, DeclaredQuery] = {}
+        self._functions: dict[str, Callable[[SparkSession, Leadership], Any]] = {}
+        self._flows: list[Flow] = []
 
     def query(
         self, *, reads: Iterable[str] = (), writes: Iterable[str] = (), name: str = ""
@@ -96,9 +86,10 @@ class Job:
 
         def declare(function: Function) -> Function:
             query = check_word(name or function.__name__, "a query")
-            if query in self._queries:
+            if query in self._functions:
                 raise InvalidName(f"Job {self.name!r} has two queries {query!r}: give one of them another name.")
-            self._queries[query] = DeclaredQuery(function, _names(reads, query), _names(writes, query))
+            self._flows.append(Flow(query, _names(reads, query), _names(writes, query)))
+            self._functions[query] = function
             return function
 
         return declare
@@ -126,11 +117,11 @@ class Job:
             NotLeader: the leadership was over before the work was.
             QueryFailed: a region was given up; the message says which query failed, and why.
         """
-        if not self._queries:
+        if not self._functions:
             raise InvalidSettings(f"Job {self.name!r} has no queries: declare one with @job.query().")
         session = spark or SparkSession.builder.appName(self.name).getOrCreate()  # before, so that no leader waits
         if self._named_sources:
-            source_names.check_supported(session)
+            check_supported(session)
         over: list[Callable[[], object]] = []
         leading = lead(self.name, session, endpoints, timeout=timeout, **self._arguments)
         told: list[Callable[[QueryEnded], object]] = []
@@ -178,38 +169,25 @@ class Job:
     @property
     def graph(self) -> Graph:
         """The declared queries, and their regions."""
-        cut = regions(self._queries)
-        region_of = {query: number for number, region in enumerate(cut) for query in region}
-        queries = [
-            GraphQuery(name, list(query.reads), list(query.writes), region_of[name])
-            for name, query in self._queries.items()
-        ]
-        return Graph(queries)
+        region_of = {query: number for number, region in enumerate(regions(self._flows)) for query in region}
+        return Graph([GraphQuery(each.name, each.reads, each.writes, region_of[each.name]) for each in self._flows])
 
     def _runner(self, spark: SparkSession, leadership: Leadership, states: StatesWriter) -> Runner:
         supervisor = Supervisor(
-            regions(self._queries),
+            regions(self._flows),
             lambda: self._settings.command.restarts(random.random, "exponential-delay"),
             self._settings.command.stop_grace,
             keep_others=self._settings.queries.failed_region == STAY,
             tolerated=self._settings.queries.late_batches_tolerated,
         )
 
-        def writer(query: DeclaredQuery) -> Any:
+        def writer(function: Callable[[SparkSession, Leadership], Any]) -> Any:
             activate(spark)
-            return query.function(spark, leadership)
+            return function(spark, leadership)
 
-        starters = {name: functools.partial(writer, query) for name, query in self._queries.items()}
+        starters = {name: functools.partial(writer, function) for name, function in self._functions.items()}
 
-        @contextmanager
-        def settings(query: str) -> Iterator[None]:
-            wanted = self._named_sources
-            with (
-                for_query(spark, leadership, query),
-                source_names.for_query(spark, leadership, query, wanted=wanted),
-            ):
-                yield
-
+        settings = functools.partial(for_query, spark, leadership, wanted=self._named_sources)
         return Runner(leadership, starters, supervisor, states, self._settings.queries.batch_deadline, settings)
 
 
@@ -244,7 +222,7 @@ def _terminated(callbacks: list[Callable[[], object]]) -> Iterator[None]:
             die()
 
 
-def _names(given: Iterable[str], query: str) -> tuple[str, ...]:
+def _names(given: Iterable[str], query: str) -> list[str]:
     if isinstance(given, str):
         raise InvalidName(f"Query {query!r} declares the text {given!r}: give a list of names, such as [{given!r}].")
-    return tuple(given)
+    return list(given)

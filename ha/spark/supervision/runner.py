@@ -19,8 +19,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ha.leadership.leadership import Leadership
 from ha.program.request_file import Tell
-from ha.spark.queries.query_events import QueryEnded
 from ha.spark.queries.query_failures import FORGOTTEN, Failure, failure
+from ha.spark.queries.query_reports import QueryEnded
 from ha.spark.session.reattaching import since_start
 from ha.spark.session.spark_session import explain
 from ha.spark.supervision.batch_watch import BatchWatch
@@ -36,8 +36,6 @@ AUDIT_S = 10.0
 AGAIN_S = 1.0  # after which what could not get a thread is tried again
 
 _log = logging.getLogger("ha")
-
-Starter = Callable[[], Any]  # returns the query's writer, not started
 
 Event = Callable[[], list[Command]]
 
@@ -57,14 +55,14 @@ class Runner:
     def __init__(
         self,
         leadership: Leadership,
-        starters: Mapping[str, Starter],
+        starters: Mapping[str, Callable[[], Any]],
         supervisor: Supervisor,
         states: StatesWriter,
         batch_timeout: float = 0.0,
         settings: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
-        # A batch may take `batch_timeout` seconds; 0 for ever. `settings` makes the session's settings for a query that
-        # is built and started in the block.
+        # `starters` return the writer of a query, not started. A batch may take `batch_timeout` seconds; 0 for ever.
+        # `settings` makes the session's settings for a query that is built and started in the block.
         self._starting = threading.Lock()
         self._settings = settings
         self._leadership, self._starters, self._supervisor, self._states = leadership, starters, supervisor, states
@@ -150,11 +148,9 @@ class Runner:
         if isinstance(command, Start):
             again = " again" if command.attempt > 1 else ""
             _log.info("%s: starting %s%s.", self._leadership.job, ", ".join(command.queries), again)
-            work, about = self._start_all, command
-        elif isinstance(command, StopQuery):
-            work, about = self._stop, command  # type: ignore[assignment]
+        work: Callable[..., None] = self._start_all if isinstance(command, Start) else self._stop
         try:
-            threading.Thread(target=work, args=(about,), name="ha-query", daemon=True).start()
+            threading.Thread(target=work, args=(command,), name="ha-query", daemon=True).start()
         except RuntimeError as error:
             _log.warning("%s: %s: tried again in %g s.", self._leadership.job, error, AGAIN_S)
             self._put_off.append(command)
@@ -174,13 +170,10 @@ class Runner:
                 self._answer(name, command.attempt, failure(name, text), text)
 
     def _start(self, name: str, attempt: int) -> None:
-        if (reattached := self._reattached.pop(name, None)) is not None:
-            after = since_start()
-            _log.info(
-                "%s: %s runs, and is reattached %.2f s after the program's start.", self._leadership.job, name, after
-            )
-            run_id = str(reattached.runId)
-            self._events.put(lambda: self._started(name, attempt, run_id, reattached))
+        if (running := self._reattached.pop(name, None)) is not None:
+            said = "%s: %s runs, and is reattached %.2f s after the program's start."
+            _log.info(said, self._leadership.job, name, since_start())
+            self._events.put(partial(self._started, name, attempt, str(running.runId), running))
             return
         # A session is shared, and Spark takes its settings when sources are read, and when a query starts.
         with self._starting, self._settings(name):
@@ -191,8 +184,7 @@ class Runner:
                 kind = type(writer).__name__
                 raise TypeError(f"Its function has returned {kind}: return the writer of the stream, without start().")
             query = writer.queryName(name).start()
-        run_id = str(query.runId)
-        self._events.put(lambda: self._started(name, attempt, run_id, query))
+        self._events.put(partial(self._started, name, attempt, str(query.runId), query))
         if self._over.is_set():
             query.stop()  # the leading block may have stopped all queries before this one was there
 

@@ -17,12 +17,13 @@ import msgspec
 
 from ha.leadership.leadership import Leadership
 from ha.spark.queries.query_reports import QueryReports
+from ha.spark.stored.operator_names import graph_files
+from ha.spark.supervision.flow import Flow
 from ha.spark.supervision.supervisor import Query, QueryState
 from leader.errors import NotLeader, Unreadable
 from leader.job.fenced_directory import FencedDirectory
 from leader.job.status import Status
-from leader.job.versioned_files import VersionedFile, VersionedFiles, graph_of
-from leader.layout.names import GRAPH
+from leader.job.versioned_files import VersionedFile, graph_of
 from store.errors import Conflict, Invalid, StoreError
 
 T = TypeVar("T")
@@ -30,15 +31,17 @@ T = TypeVar("T")
 RETRY_S = 0.5  # pause before the next try when the store did not answer
 CLOSE_TIMEOUT_S = 5.0  # longest time that closing waits for the last states to be written
 
+_STATES = "queries"
+
+_OURS = (Status.RUNNING, Status.RESTARTING, Status.RECONCILING)
+"""States of the job that follow from those of its queries; any other one is somebody else's."""
+
 _log = logging.getLogger("ha")
 
 
-class GraphQuery(msgspec.Struct, frozen=True):
+class GraphQuery(Flow, frozen=True):
     """A query in the job's graph; ``region`` is the number of its region, from 0."""
 
-    name: str
-    reads: list[str]
-    writes: list[str]
     region: int
 
 
@@ -68,7 +71,8 @@ class States(msgspec.Struct, frozen=True):
 def read(directory: FencedDirectory) -> tuple[Graph | None, States | None]:
     """Return a job's graph and the states of its queries; None for what was never written."""
     # Raises `Unreadable` if another version of this package has written one of them.
-    return _decoded(graph_of(directory), Graph), _decoded(_states_of(directory), States)
+    states = VersionedFile(graph_files(directory), _STATES)
+    return _decoded(graph_of(directory), Graph), _decoded(states, States)
 
 
 class StatesWriter:
@@ -153,7 +157,7 @@ class StatesWriter:
             with self._changed:
                 self._graph = None
         if wanted is not None:
-            _files(self._leadership.own).put(_STATES, wanted)
+            graph_files(self._leadership.own).put(_STATES, wanted)
             self._change_status()
             with self._changed:
                 if self._wanted is wanted:
@@ -175,20 +179,6 @@ class StatesWriter:
         if found is None or found.data != graph:
             with suppress(Conflict):  # after an unknown outcome it is this one, because only the leader writes it
                 self._leadership.graph.put(graph, found.version if found else 0)
-
-
-_STATES = "queries"
-
-_OURS = (Status.RUNNING, Status.RESTARTING, Status.RECONCILING)
-"""States of the job that follow from those of its queries; any other one is somebody else's."""
-
-
-def _files(directory: FencedDirectory) -> VersionedFiles:
-    return VersionedFiles(directory, GRAPH, "a file of the graph")
-
-
-def _states_of(directory: FencedDirectory) -> VersionedFile:
-    return VersionedFile(_files(directory), _STATES)
 
 
 def _decoded(file: VersionedFile, kind: type[T]) -> T | None:

@@ -83,7 +83,6 @@ class CachingClient(Client):
         timeout: float,
         age: Callable[[T], float] = lambda _: 0.0,
     ) -> T:
-        """Return the cached answer, or ask for it."""
         timeout = self._connect(timeout)
         cached = answers.get(job)
         if cached is None:

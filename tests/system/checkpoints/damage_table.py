@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from ha.checkpoints.verify import BAD, Condition
 from ha.spark.session.spark_session import configured
-from ha.spark.stored.local_session import QUIET
+from ha.spark.stored.stored_state import QUIET
 from tests.system.checkpoints.damage import WRONG, Damages, Rate, Row, Source, Topic
 from tests.system.checkpoints.damage_page import (
     ALTERED,

@@ -25,7 +25,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import ha.spark
-from ha.spark.stored.local_session import QUIET
+from ha.spark.stored.stored_state import QUIET
 from leader.layout.names import REWINDING
 from tests.patience import DRIVER_S
 from tests.system.spark.test_closures import FORMATS, STATE

@@ -28,7 +28,7 @@ from ha.checkpoints.verify import Condition, Verified, judged
 from ha.spark.checkpoint_tools.exporting import export_checkpoint
 from ha.spark.queries.query_failures import failure
 from ha.spark.session.spark_session import configured
-from ha.spark.stored.local_session import QUIET
+from ha.spark.stored.stored_state import QUIET
 from leader.layout import tree
 from leader.layout.names import SPARK
 from store.local import LocalFiles

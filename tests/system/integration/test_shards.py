@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ha.kafka.places import TopicPlaces
+from ha.kafka.clients import TopicPlaces
 from ha.kafka.shard import Sent, Shard, send
 from ha.sandbox import Sandbox
 from leader.errors import LeaderError

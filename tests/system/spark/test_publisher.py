@@ -24,7 +24,7 @@ from leader.layout.names import SPARK
 from store.errors import DeadlineExceeded
 from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import eventually, fence, leading
-from tests.unit.ha.spark.stored.test_relocate import metadata
+from tests.unit.ha.spark.stored.test_locations import metadata
 
 
 class Streams:

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 import ha.spark
 from ha.cli import exit_code
 from ha.leadership.leadership import Leadership
-from ha.spark.session.retention import MIN_BATCHES
 from ha.spark.session.spark_session import configured
+from ha.spark.session.spark_settings import MIN_BATCHES
 from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import names, rows
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ha.spark
-from ha.spark.session.source_names import EVOLUTION
+from ha.spark.session.frozen import EVOLUTION
 from leader.errors import InvalidSettings
 from tests.patience import DRIVER_S, PATIENCE_S
 from tests.system.spark.drivers.sources import AFTER, BEFORE, declare
@@ -101,7 +101,7 @@ def test_new_queries_get_names_and_old_ones_go_on(
 
 
 @pytest.mark.skipif(
-    NAMED, reason="for Spark 4.1 and older; tests/unit/ha/spark/session/test_source_names.py pretends to be one"
+    NAMED, reason="for Spark 4.1 and older; tests/unit/ha/spark/session/test_frozen.py pretends to be one"
 )
 def test_a_spark_without_names_is_refused(declared: Job) -> None:
     with pytest.raises(InvalidSettings, match="has no names for sources"):

@@ -8,8 +8,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import ha.spark
 from ha.leadership.leadership import Leadership
+from ha.spark.session.frozen import DEFAULTS, for_query
 from ha.spark.session.spark_session import configured
-from ha.spark.session.state_defaults import DEFAULTS, for_query
 from ha.spark.stored.stored_state import PROVIDER
 from tests.patience import PATIENCE_S
 from tests.system.spark.helpers import names

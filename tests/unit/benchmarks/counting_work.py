@@ -29,8 +29,7 @@ from ha.outputs.batch import Batch
 from ha.outputs.journal import Journal
 from ha.outputs.record import Record
 from ha.spark.queries.checkpoint_publisher import CheckpointPublisher
-from ha.spark.replication.replicator import Replicator
-from ha.spark.replication.source import Budget, ReplicaSource
+from ha.spark.replication.replicator import Budget, ReplicaSource, Replicator
 from ha.verbs.asking import ask
 from leader.contender.mirror_runner import MirrorRunner
 from leader.job.admin import JobAdmin

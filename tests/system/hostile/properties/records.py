@@ -6,7 +6,7 @@ from contextlib import suppress
 from ha.agent import snapshots as wire
 from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin
 from ha.program.deadline_file import FARTHEST_S, DeadlineReader
-from ha.spark.stored.relocate import relocated
+from ha.spark.stored.locations import relocated
 from leader.election.attestation import SessionAttestor
 from leader.job import results
 from leader.layout import checkpoint_state, information

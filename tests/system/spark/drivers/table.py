@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 
 import ha.spark
 from ha.outputs.partition_commit import METASTORE, CommittedPartition
-from ha.spark.outputs import metastore
+from ha.spark.outputs import output as module
 from tests.system.spark.conftest import SETTINGS
 
 job, source, target, server, fault = sys.argv[1:]
-add = metastore.add_partition
+add = module.add_partition
 added: list[str] = []
 
 
@@ -36,7 +36,7 @@ def tell() -> None:
     print(json.dumps(found), flush=True)  # noqa: T201  # the test reads it
 
 
-metastore.add_partition = add_with_fault
+module.add_partition = add_with_fault
 settings = {**SETTINGS, "spark.hadoop.hive.metastore.uris": server, "spark.sql.catalogImplementation": "hive"}
 spark = SparkSession.builder.master("local[1]").config(map=dict(settings)).getOrCreate()
 spark.sql(

@@ -12,8 +12,7 @@ import pytest
 
 import ha
 from ha.api.reads import Shared
-from ha.spark.replication.marks import PROMOTED
-from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded
+from ha.spark.replication.report import PROMOTED, REPORT, ReplicaReport, ReplicatedQuery, encoded
 from tests.patience import PATIENCE_S
 from tests.unit.ha.api.serving import Served
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB

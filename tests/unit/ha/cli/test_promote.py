@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ha
-from ha.spark.replication import marks, promoting
+from ha.spark.replication import promotion
 from ha.spark.tools import import_checkpoint
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
@@ -133,14 +133,14 @@ def test_a_second_promotion_has_nothing_to_do(sides: Sides) -> None:
 def test_an_interrupted_promotion_goes_on(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     sides.commit(2, "weekly")
     sides.replicate("--once")
-    move_in = promoting.move_in
+    move_in = promotion.move_in
 
     def dies(*of: object) -> str:
         if getattr(of[-1], "query", "") == "weekly":
             raise KeyboardInterrupt
         return move_in(*of)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(promoting, "move_in", dies)
+    monkeypatch.setattr(promotion, "move_in", dies)
     promote(sides, code=130)
     monkeypatch.undo()
     promote(sides)
@@ -205,15 +205,15 @@ def test_a_replicator_that_runs_gives_way(sides: Sides) -> None:
 def test_a_replicator_that_takes_over_meanwhile_is_looked_past(
     replicated: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((promoting, "look"), (marks, "mark")):
+    for name in ("_outlook", "mark"):
         fenced = iter([Fenced("Epoch 1 is over.")])
-        real = getattr(module, name)
+        real = getattr(promotion, name)
 
         def first_fenced(*given: Any, fenced: Iterator[Fenced] = fenced, real: Callable[..., Any] = real) -> Any:
             for error in fenced:
                 raise error
             return real(*given)
 
-        monkeypatch.setattr(module, name, first_fenced)
+        monkeypatch.setattr(promotion, name, first_fenced)
     promote(replicated)
     assert job_files(replicated) == closure_of(3)

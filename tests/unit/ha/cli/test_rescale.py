@@ -8,7 +8,7 @@ import pytest
 
 import ha
 from ha.spark.checkpoint_tools import rescaling
-from ha.spark.checkpoint_tools.repartition import ComparedStates
+from ha.spark.checkpoint_tools.rescaling import ComparedStates
 from ha.spark.stored import stored_state
 from ha.spark.tools import import_checkpoint
 from tests.unit.ha.cli.test_sweep import checkpoint, written

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import ha
-from ha.kafka.places import Held
+from ha.kafka.clients import Held
 from ha.spark.checkpoint_tools import seeking
 from ha.spark.tools import import_checkpoint
 from tests.unit.ha.cli.test_sweep import checkpoint, written

@@ -56,6 +56,8 @@ class Pipeline:
             self._checked(rows, batch)
             self.sink.write(rows.where(self.condition()), batch)
 
+    __call__ = good
+
     def _checked(self, rows: Any, batch: int) -> None:
         if rows.isEmpty():
             _log.warning("batch %d is empty at %s", batch, datetime.now(timezone.utc))
@@ -205,7 +207,7 @@ def by_decorator(rows: Any, batch: int) -> None:
     "function",
     [
         here, here.write, cached, joined, imports, chosen, threads, retries, inside(), by_decorator, in_its_context,
-        Pipeline(here).good, functools.partial(lambda output, rows, batch: output(rows, batch), here),
+        Pipeline(here), Pipeline(here).good, functools.partial(lambda output, rows, batch: output(rows, batch), here),
         lambda rows, batch, output=here: output.write(rows.toDF("a").coalesce(1), batch),
     ],
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """What a program may start: each rule, with writers that only note what they are told."""
 
 import sys
-import threading
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import pyspark.sql.streaming.readwriter  # noqa: F401  # before a fixture puts another module in its place
 import pytest
 
-from ha.hook import guarding, recovery
+from ha.hook import guarding
 from ha.hook.guarding import Guard, Refused, change, guarded
 from ha.hook.query_rules import NAMELESS
 from tests.unit.ha.hook.writers import HERE, Writer
@@ -154,7 +153,7 @@ def reading(writer: Any, *sources: str) -> Any:
 def test_a_source_that_keeps_nothing_is_told(told: list[tuple[str, str]]) -> None:
     for sources in (("FileSource[/in]", "rate"), ("FileSource[/in]", "socket")):
         reading(Writer(), *sources).format("parquet").queryName("q").start("/out")
-    assert told == [("q", f"not guarded: {recovery.FORGETS}")]
+    assert told == [("q", f"not guarded: {guarding.FORGETS}")]
 
 
 def test_what_spark_begins_anew_has_a_new_checkpoint_each_time(told: list[tuple[str, str]]) -> None:
@@ -167,7 +166,7 @@ def test_what_spark_begins_anew_has_a_new_checkpoint_each_time(told: list[tuple[
         assert (folder, bool(NAMELESS.fullmatch(name))) == (HERE, True)
         places.add(place)
     assert len(places) == 2
-    assert told == [("q", f"not guarded: {recovery.BEGINS_ANEW}")] * 2
+    assert told == [("q", f"not guarded: {guarding.BEGINS_ANEW}")] * 2
 
 
 def test_a_table_in_memory_with_the_whole_result_goes_on(told: list[tuple[str, str]]) -> None:
@@ -247,62 +246,21 @@ def test_any_thread_may_start_a_query_with_the_format(told: list[tuple[str, str]
     assert not told
 
 
-class Batches:
-    """A function of a program that writes with an output, which it has in one way or another."""
-
-    def __init__(self, *outputs: Any) -> None:
-        self.outputs = {"orders": outputs}
-
-    def __call__(self, rows: Any, batch: int) -> None:
-        self.outputs["orders"][0].write(rows, batch)
-
-    def by_name(self, rows: Any, batch: int) -> None:
-        self(rows, batch)
-
-
-def _in_a_thread(rows: Any, batch: int) -> None:
-    thread = threading.Thread(target=lambda: here.write(rows, batch))
-    thread.start()
-
-
-def _inside(output: Any) -> Any:
-    def write(rows: Any, batch: int) -> None:
-        output.write(rows, batch)
-
-    return write
-
-
 def _appends(rows: Any, _: int) -> None:
     rows.write.mode("append").text("out")
 
 
 here = Output()
-helper = Batches(here)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        here,
-        here.write,
-        _in_a_thread,
-        _inside(here),
-        Batches(here),
-        Batches(here).by_name,
-        lambda rows, batch: helper(rows, batch + 1),
-        lambda rows, batch: _in_a_thread(rows, batch + 1),
-    ],
-)
+@pytest.mark.parametrize("function", [here, here.write, lambda rows, batch: here.write(rows, batch + 1)])
 def test_a_function_that_has_an_output_is_exactly_once(told: list[tuple[str, str]], function: Any) -> None:
     Writer().queryName("q").foreachBatch(function).start()
     assert not told
 
 
-@pytest.mark.parametrize("function", [_inside(None), Batches(None), lambda *_: None])
-def test_a_function_without_an_output_is_told_until_one_takes_a_batch(
-    told: list[tuple[str, str]], function: Any
-) -> None:
-    Writer().queryName("q").foreachBatch(function).start()
+def test_a_function_without_an_output_is_told_until_one_takes_a_batch(told: list[tuple[str, str]]) -> None:
+    Writer().queryName("q").foreachBatch(lambda *_: None).start()
     guarding.knows_batches("q")
     assert told == [("q", guarding.AGAIN), ("q", "")]
 
@@ -326,7 +284,7 @@ def test_a_function_that_writes_elsewhere_too_is_told(told: list[tuple[str, str]
     ("made", "says"),
     [
         (lambda: Writer().foreach(print), "foreach"),
-        (lambda: Writer().format("console").foreach(Batches(here)), "foreach"),
+        (lambda: Writer().format("console").foreach(here), "foreach"),
         (lambda: Writer().format("kafka"), "kafka"),
         (lambda: Writer().format("MongoDB"), "mongodb"),
         (lambda: Writer().format("a.source.of.the.Program"), "a.source.of.the.program"),
@@ -366,11 +324,6 @@ def test_a_table_is_told_if_nobody_knows_its_catalog(
     writer.settings.update(settings)
     writer.queryName("q").toTable(table)
     assert [says in why for _, why in told] == [True] * bool(says)
-
-
-def test_what_was_told_is_taken_back_when_an_output_takes_a_batch(told: list[tuple[str, str]]) -> None:
-    guarding.knows_batches("q")
-    assert told == [("q", "")]
 
 
 def test_no_query_starts_unguarded_unnoticed(told: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from ha.config.settings import Settings
 from ha.hosts.crew import Crew
 from ha.sidecar.job_status import JobStatusUpdater
 from ha.sidecar.machine.ends import JOB_FAILED
-from ha.spark.rewind.plan import RewindPlan, encoded
+from ha.spark.rewind.completing import RewindPlan, encoded
 from leader.job.admin import JobAdmin
 from leader.timing import Timing
 from store.errors import Refused

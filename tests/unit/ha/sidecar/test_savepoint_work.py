@@ -65,7 +65,7 @@ def test_a_savepoint_is_taken_and_started_from_once(sidecar: Sidecar) -> None:
 def test_it_says_which_input_lies_elsewhere_unless_it_stays_in_the_job(
     sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ha.spark.savepoints.manifest.Manifest.bound", lambda _, uri: [f"Bound to {uri}"])
+    monkeypatch.setattr("ha.spark.savepoints.places.Manifest.bound", lambda _, uri: [f"Bound to {uri}"])
     assert "Bound to" not in sidecar.take(1).said
     assert sidecar.take(2, to=sidecar.job.outside("b")).said.endswith(f"Bound to {sidecar.job.outside('b')}.")
 

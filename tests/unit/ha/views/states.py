@@ -22,8 +22,7 @@ from prometheus_client import CollectorRegistry
 from ha.agent.ended_jobs import EndedJobs
 from ha.agent.standalone import _AgentMetrics
 from ha.cli.commands import exit_code
-from ha.spark.replication.marks import PROMOTED
-from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded
+from ha.spark.replication.report import PROMOTED, REPORT, ReplicaReport, ReplicatedQuery, encoded
 from leader.job.admin import JobAdmin
 from leader.job.barring import bar
 from leader.job.checkpoints import Checkpoints

@@ -3,9 +3,16 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import pytest
 
 import ha
 from ha.checkpoints.trees import Tree
+from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.copying import folders
 from store.bounded import BoundedFiles
@@ -64,3 +71,29 @@ class Place:
     def leading(self, job: str = JOB) -> Iterator[Leadership]:
         with ha.lead(job, timeout=PATIENCE_S, files=self.jobs, zookeeper="") as leadership:
             yield leadership
+
+
+@dataclass
+class LedJob:
+    """A job that is led by this process, below the place; its outputs are below the root."""
+
+    place: Place
+    leadership: Leadership
+    root: Path
+    files: BoundedFiles
+
+    @property
+    def home(self) -> Path:
+        return Path(urlsplit(self.leadership.directory).path)
+
+
+J = TypeVar("J", bound=LedJob)
+
+
+@contextmanager
+def led(kind: type[J], place: Place, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[J]:
+    """Lead such a job, whose renames wait for nobody."""
+    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
+    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.0)
+    with place.leading() as leadership, leadership.open_files(place.jobs) as files:
+        yield kind(place, leadership, root, files)

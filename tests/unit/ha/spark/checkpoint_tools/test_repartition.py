@@ -4,7 +4,7 @@ import pytest
 
 from ha.checkpoints.inspection import OperatorState, StoreState
 from ha.checkpoints.schemas import Field, StateSchema
-from ha.spark.checkpoint_tools.repartition import _states, check
+from ha.spark.checkpoint_tools.rescaling import _states, check
 from store.errors import Invalid
 from tests.unit.ha.spark.stored.test_stored_state import JOIN, PROCESSOR, SUM, inspection
 

@@ -5,7 +5,6 @@ import json
 import zipfile
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,8 +12,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from ha.checkpoints.contents import offsets
-from ha.leadership import fenced_rename
-from ha.leadership.leadership import Leadership
 from ha.outputs.lines import Line
 from ha.spark import Output, checkpoint_location
 from ha.spark.checkpoint_tools import rescaling
@@ -23,12 +20,11 @@ from ha.spark.checkpoint_tools.rewinding import Rewinding
 from ha.spark.rewind import completing
 from ha.spark.stored import stored_state
 from leader.errors import InvalidSettings
-from store.bounded import BoundedFiles
 from store.errors import Conflict, Invalid
 from tests.system.spark.batches import batch, found, line_of, shifts_in
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS, STORES
 from tests.unit.ha.checkpoints.test_closure import until_batch
-from tests.unit.ha.spark.checkpoint_tools.place import JOB, QUERY, Place
+from tests.unit.ha.spark.checkpoint_tools.place import JOB, QUERY, LedJob, Place, led
 from tests.unit.ha.spark.checkpoint_tools.place import checkpoint as hdfs_backed
 
 pytestmark = pytest.mark.slow  # each computes for a tenth of a second and more
@@ -57,18 +53,8 @@ def repartition(_: object, uri: str, partitions: int, __: object) -> None:
     (home / f"commits/{newest + 1}").write_text(f"v2\n{commit}")
 
 
-@dataclass
-class Job:
+class Job(LedJob):
     """A job with a query that has committed batch 5 and begun batch 6, and an output that has published it."""
-
-    place: Place
-    leadership: Leadership
-    root: Path
-    files: BoundedFiles
-
-    @property
-    def home(self) -> Path:
-        return Path(urlsplit(self.leadership.directory).path)
 
     @property
     def checkpoint(self) -> Path:
@@ -109,13 +95,10 @@ def tree(place: Path) -> list[Path]:
 
 @pytest.fixture
 def job(local: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
-    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
-    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.0)
     monkeypatch.setattr(rescaling, "repartition", repartition)
     monkeypatch.setattr(stored_state, "session", lambda _: nullcontext())
     monkeypatch.setattr(rescaling, "compare", lambda *_, **__: [])
-    with local.leading() as leadership, leadership.open_files(local.jobs) as files:
-        made = Job(local, leadership, tmp_path, files)
+    with led(Job, local, tmp_path, monkeypatch) as made:
         until_batch(ROCKSDB_IDS, NEWEST).write_to(made.checkpoint)
         begin(made.checkpoint, NEWEST + 1)
         made.publish(range(NEWEST + 2), "old")

@@ -4,52 +4,40 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from ha.checkpoints.checkpoint_files import CheckpointFiles
-from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
-from ha.leadership.leadership import Leadership
 from ha.outputs.folder import OutputFolder
 from ha.outputs.lines import Line
 from ha.outputs.setting_aside import SettingAside
 from ha.spark import Output, checkpoint_location
 from ha.spark.checkpoint_tools.rewinding import Rewinding
 from ha.spark.rewind import completing
-from ha.spark.rewind.completing import complete, settle
-from ha.spark.rewind.plan import RewindPlan
+from ha.spark.rewind.completing import RewindPlan, complete, settle
 from ha.spark.rewind.published import ASIDE, KEEP, PublishedBatches
 from leader.errors import ForeignBatch, NoLeader
 from leader.job.cleanup import Cleanup
 from leader.job.status import Status
-from store.bounded import BoundedFiles
 from store.errors import AlreadyExists, Conflict, ConnectionLost, Invalid, NotFound, StoreError
 from store.local import LocalFiles
 from tests.system.spark.batches import batch, found, line_of, shifts_in
 from tests.unit.ha.checkpoints.led_spark import LedSpark
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS
 from tests.unit.ha.checkpoints.test_closure import closed
-from tests.unit.ha.spark.checkpoint_tools.place import JOB, QUERY, Place, checkpoint
+from tests.unit.ha.spark.checkpoint_tools.place import JOB, QUERY, LedJob, Place, checkpoint, led
 from tests.unit.ha.spark.checkpoint_tools.test_exporting import after
 
 State = tuple[dict[str, bytes], dict[str, str], set[str]]
 """Of the query: its checkpoint, what readers see, and where numbers are shifted."""
 
 
-@dataclass
-class Job:
+class Job(LedJob):
     """A job with a query, led by this process; its query runs when a method is called."""
-
-    place: Place
-    leadership: Leadership
-    root: Path
-    files: BoundedFiles
 
     def output(self, name: str = "clean") -> Output:
         return Output(self.leadership, (self.root / "out" / name).as_uri(), name, partition_by=["day"])
@@ -64,10 +52,6 @@ class Job:
         with self.output(name) as output:
             days = [{f"day={day}": f"{rows}{each}" for day in (1, 2)} for each in batches]
             return [output.write(batch(day, line=line), each) for day, each in zip(days, batches, strict=True)]
-
-    @property
-    def home(self) -> Path:
-        return Path(urlsplit(self.leadership.directory).path)
 
     @property
     def rewinding(self) -> Rewinding:
@@ -100,10 +84,7 @@ def numbered(rows: str, batches: range, shift: int = 0) -> dict[str, str]:
 @pytest.fixture
 def job(local: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
     """The query has committed batch 5, and its output has published batch 6, which it has begun."""
-    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
-    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.0)
-    with local.leading() as leadership, leadership.open_files(local.jobs) as files:
-        made = Job(local, leadership, tmp_path, files)
+    with led(Job, local, tmp_path, monkeypatch) as made:
         made.commit(5)
         made.publish(range(7), "old")
         yield made

@@ -11,8 +11,7 @@ from typing import cast
 import pytest
 
 from ha.checkpoints import contents
-from ha.kafka.places import Held, TopicPlaces
-from ha.leadership import fenced_rename
+from ha.kafka.clients import Held, TopicPlaces
 from ha.outputs.batch import Batch, plan_of
 from ha.spark.checkpoint_tools.seeking import EARLIEST, LATEST, Aim, Seeking, SeekOutlook, aimed
 from ha.spark.rewind.completing import complete
@@ -21,7 +20,7 @@ from ha.spark.stored.ledger import Ledger
 from leader.errors import InvalidSettings
 from store.errors import Invalid, StoreError
 from tests.system.spark.batches import batch, line_of
-from tests.unit.ha.spark.checkpoint_tools.place import QUERY, Place, checkpoint
+from tests.unit.ha.spark.checkpoint_tools.place import QUERY, Place, checkpoint, led
 from tests.unit.ha.spark.checkpoint_tools.test_rewinding import Dying, Job, copied, numbered, put
 
 pytestmark = pytest.mark.slow
@@ -102,10 +101,7 @@ class KafkaJob(Job):
 @pytest.fixture
 def job(local: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KafkaJob]:
     """The query has committed batch 5, its output has published it, and batch 6 is begun."""
-    monkeypatch.setattr(fenced_rename, "RETRY_S", 0.0)
-    monkeypatch.setattr(fenced_rename, "PATIENCE_S", 0.0)
-    with local.leading() as leadership, leadership.open_files(local.jobs) as files:
-        made = KafkaJob(local, leadership, tmp_path, files)
+    with led(KafkaJob, local, tmp_path, monkeypatch) as made:
         made.topics = Topics(orders={0: Held(30, 90), 1: Held(0, 200)})
         made.commit(5)
         made.publish(range(6), "old")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ha.spark.queries.query_events import QueryEnded, QueryListener, read, summary
-from ha.spark.queries.query_reports import QueryReports
+from ha.spark.queries.query_events import QueryListener
+from ha.spark.queries.query_reports import QueryEnded, QueryReports, read, summary
 from leader.layout.checkpoint import NOTHING, Checkpoint, Metadata, fit
 
 
@@ -93,7 +93,7 @@ def test_everything_that_happens_to_a_query_is_reported_whoever_else_listens(wat
     at = [100.0]
     reports, ends, batches = QueryReports(lambda: at[0]), [], []  # type: QueryReports, list[QueryEnded], list[int]
     listener = QueryListener(
-        lambda _: None, lambda _, batch, __: batches.append(batch), ends.append if watched else None, reports
+        lambda _: None, lambda _, batch, __: batches.append(batch), ends.append if watched else bool, reports
     )
     listener.onQueryStarted(Event("run-1", name="clean"))
     listener.onQueryProgress(Event("run-1", progress='{"batchId": 3, "name": "clean", "numInputRows": 7}'))

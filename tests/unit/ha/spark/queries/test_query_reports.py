@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ha.program.query_report import MOST_QUERIES, QueryReport, read
-from ha.spark.queries.query_events import QueryEnded
-from ha.spark.queries.query_events import read as progress_of
-from ha.spark.queries.query_reports import QueryReports, ReportFile
+from ha.spark.queries.query_reports import QueryEnded, QueryReports, ReportFile
+from ha.spark.queries.query_reports import read as progress_of
 from tests.unit.ha.waiting import wait_until
 
 PROGRESS: dict[str, Any] = {

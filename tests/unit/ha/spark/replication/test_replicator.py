@@ -1,4 +1,4 @@
-"""Replicator: what a round reads of a job is what the round before did not know, and nothing old is believed."""
+"""Replicator: a round reads of a job what the one before did not know, and no faster than is allowed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,12 +8,12 @@ import pytest
 
 import ha
 from ha.checkpoints.trees import Tree
-from ha.spark.replication.replicator import QueryRound, Replicator
+from ha.spark.replication.replicator import Budget, QueryRound, ReplicaSource, Replicator
 from ha.spark.replication.report import replica_of
-from ha.spark.replication.source import Budget, ReplicaSource
 from leader.job.admin import JobAdmin
 from store.open import open_files
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, SimulatedSpark
+from tests.unit.ha.checkpoints.test_pace import Time
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -102,3 +102,23 @@ def test_a_round_reads_only_what_is_new(tmp_path: Path, spark: SimulatedSpark, o
         (found,) = replicator.round()
         assert f"{path} is damaged, and is not copied" in found.problem
         assert Tree(there, leadership.own.at("spark/daily")).listing("commits") == before
+
+
+def test_calls_and_bytes_are_counted_and_paced() -> None:
+    time = Time()
+    budget = Budget(2, 100, time)
+    budget.call()
+    budget.file(300)  # half a second after the call
+    assert time.now() == 100.5
+    budget.file(10)  # when the bytes before it are due
+    assert time.now() == 103.5
+    assert (budget.calls, budget.bytes) == (3, 310)
+
+
+def test_without_limits_nothing_waits() -> None:
+    time = Time()
+    budget = Budget(clock=time)
+    budget.call()
+    budget.file(1 << 40)
+    assert time.now() == 100.0
+    assert (budget.calls, budget.bytes) == (2, 1 << 40)

@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 
-from ha.spark.savepoints.manifest import Manifest, SavedQuery, decoded, encoded
+from ha.spark.savepoints.places import Manifest, SavedQuery, decoded, encoded
 from ha.spark.savepoints.restoring import place_of, restored, stage
 from store.errors import Invalid
 from tests.unit.ha.spark.savepoints.test_taking import Job, quick

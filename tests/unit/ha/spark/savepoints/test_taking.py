@@ -12,8 +12,7 @@ from ha.config.sources import load
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
 from ha.spark.savepoints import taking
-from ha.spark.savepoints.manifest import Manifest
-from ha.spark.savepoints.places import opened, own
+from ha.spark.savepoints.places import Manifest, opened, own
 from ha.spark.savepoints.restoring import complete, decide, restored, stage
 from ha.spark.savepoints.taking import WantedSavepoint, take
 from ha.spark.supervision.states import Graph, GraphQuery

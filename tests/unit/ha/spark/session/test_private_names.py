@@ -34,7 +34,7 @@ def test_private_names_of_pyspark_stand_in_one_file() -> None:
             ):
                 found.add(path.relative_to(PACKAGE).as_posix())
     # The others run in any program's driver, so they import nothing of ours.
-    assert found == {"spark/session/private_names.py", "preflight/sink_cut.py", "hook/guarding.py", "hook/recovery.py"}
+    assert found == {"spark/session/private_names.py", "preflight/sink_cut.py", "hook/guarding.py"}
 
 
 @pytest.mark.parametrize("version", ["3.4.9", "3.0.0", "2.4.8", "3"])

@@ -211,13 +211,6 @@ def test_the_end_waits_for_the_queries_of_a_region_that_was_given_up() -> None:
     assert stopped(made, "b", 101.0) == [QueryEnd(Failure("a", "boom"))]
 
 
-def test_a_region_that_does_not_stop_is_not_asked_twice() -> None:
-    made = supervisor(("a", "b"), ("other",), keep_others=True)
-    failed(made, "a", 100.0)
-    assert made.tick(100.0 + STOP_TIMEOUT) == []
-    assert states(made) == {"a": "FAILED", "b": "FAILED", "other": "RUNNING"}
-
-
 def test_the_job_has_finished_when_all_its_queries_have() -> None:
     made = supervisor(("a", "b"), ("c",))
     assert stopped(made, "a", 100.0) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ha
-from ha.spark.replication import marks
+from ha.spark.replication import report
 from ha.spark.replication.report import REPORT, ReplicaReport, encoded, replica_of
 from leader.errors import Fenced
 from leader.job.admin import JobAdmin
@@ -42,48 +42,48 @@ def of_line(replica: FencedDirectory, line: str) -> None:
 
 
 def test_a_job_without_a_replica_there_was_not_promoted(there: BoundedFiles, job: FencedDirectory) -> None:
-    assert not marks.promoted_away(there, job, 5.0)
+    assert not report.promoted_away(there, job, 5.0)
 
 
 def test_a_replica_alone_is_no_promotion(there: BoundedFiles, job: FencedDirectory, replica: FencedDirectory) -> None:
-    assert not marks.promoted_away(there, job, 5.0)
-    marks.mark(replica)
-    assert marks.promoted_away(there, job, 5.0), "no round of it has ended, so it is of the first line"
-    marks.unmark(replica)
-    assert not marks.promoted_away(there, job, 5.0)
+    assert not report.promoted_away(there, job, 5.0)
+    report.mark(replica)
+    assert report.promoted_away(there, job, 5.0), "no round of it has ended, so it is of the first line"
+    report.unmark(replica)
+    assert not report.promoted_away(there, job, 5.0)
 
 
 def test_only_the_line_that_was_replicated_is_the_one_that_was_left(
     there: BoundedFiles, job: FencedDirectory, replica: FencedDirectory
 ) -> None:
-    of_line(replica, marks.line_of(job))
-    marks.mark(replica)
-    assert marks.promoted_away(there, job, 5.0)
-    marks.begin_line(job)
-    second = marks.line_of(job)
-    assert not marks.promoted_away(there, job, 5.0), "the job was promoted back"
-    marks.unmark(replica)
+    of_line(replica, report.line_of(job))
+    report.mark(replica)
+    assert report.promoted_away(there, job, 5.0)
+    report.begin_line(job)
+    second = report.line_of(job)
+    assert not report.promoted_away(there, job, 5.0), "the job was promoted back"
+    report.unmark(replica)
     of_line(replica, second)
-    marks.mark(replica)
-    assert marks.promoted_away(there, job, 5.0), "and away once more"
-    marks.begin_line(job)
-    assert marks.line_of(job) not in {second, marks.FIRST}
-    assert not marks.promoted_away(there, job, 5.0)
+    report.mark(replica)
+    assert report.promoted_away(there, job, 5.0), "and away once more"
+    report.begin_line(job)
+    assert report.line_of(job) not in {second, report.FIRST}
+    assert not report.promoted_away(there, job, 5.0)
 
 
 def test_a_second_mark_changes_nothing(replica: FencedDirectory) -> None:
     of_line(replica, "one")
-    marks.mark(replica)
+    report.mark(replica)
     of_line(replica, "two")
-    marks.mark(replica)
-    assert [each.name for each in replica.list() if each.name.startswith(marks.PROMOTED)] == ["promoted=one"]
+    report.mark(replica)
+    assert [each.name for each in replica.list() if each.name.startswith(report.PROMOTED)] == ["promoted=one"]
 
 
-@pytest.mark.parametrize("times", [marks.LOOKS - 1, marks.LOOKS])
+@pytest.mark.parametrize("times", [report.LOOKS - 1, report.LOOKS])
 def test_a_replica_whose_leader_changes_is_looked_for_again(
     there: BoundedFiles, job: FencedDirectory, replica: FencedDirectory, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    marks.mark(replica)
+    report.mark(replica)
     real, left = JobAdmin.directory, iter(range(times))
 
     def directory(admin: JobAdmin, name: str) -> FencedDirectory:
@@ -92,11 +92,11 @@ def test_a_replica_whose_leader_changes_is_looked_for_again(
         return real(admin, name)
 
     monkeypatch.setattr(JobAdmin, "directory", directory)
-    if times < marks.LOOKS:
-        assert marks.promoted_away(there, job, 5.0)
+    if times < report.LOOKS:
+        assert report.promoted_away(there, job, 5.0)
     else:
         with pytest.raises(Fenced):
-            marks.promoted_away(there, job, 5.0)
+            report.promoted_away(there, job, 5.0)
 
 
 def test_a_store_that_does_not_answer_is_asked_once(
@@ -108,8 +108,8 @@ def test_a_store_that_does_not_answer_is_asked_once(
         asked.append(name)
         raise StoreError("It does not answer.")
 
-    marks.mark(replica)
+    report.mark(replica)
     monkeypatch.setattr(JobAdmin, "directory", directory)
     with pytest.raises(StoreError):
-        marks.promoted_away(there, job, 5.0)
+        report.promoted_away(there, job, 5.0)
     assert asked == ["orders.replica"]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ha.spark.savepoints.batch_choice import Cutting, Look, cut, settled
+from ha.spark.savepoints.taking import cut
+from ha.spark.stored.commit_log import Logs
 from ha.spark.supervision.states import GraphQuery
 from store.errors import Invalid
 
@@ -35,8 +36,8 @@ class Query:
             self.committed = self.begun
 
     @property
-    def look(self) -> Look:
-        return Look(self.committed, self.begun)
+    def look(self) -> Logs:
+        return Logs(self.committed, self.begun)
 
 
 def graph(queries: Mapping[str, Query]) -> list[GraphQuery]:
@@ -53,26 +54,29 @@ def jobs(draw: st.DrawFn) -> dict[str, Query]:
     return found
 
 
-def taken(cutting: Cutting, queries: dict[str, Query], steps: list[str]) -> dict[str, int] | None:
-    """Run a cut between the steps of the queries; None if they make no step any more while it waits."""
-    query = next(cutting)
-    try:
-        for step in [*steps, None]:
-            if step is None:
-                before = queries[query].look
-                while True:
-                    query = cutting.send(queries[query].look)
-                    if queries[query].look == before and not before.complete:
-                        return None
-                    before = queries[query].look
+class Stuck(Exception):
+    """The cut waits for a query that makes no step any more."""
+
+
+def taken(queries: dict[str, Query], steps: list[str]) -> dict[str, int] | None:
+    """Cut between the steps of the queries; None if they make no step any more while it waits."""
+    left, before = iter(steps), dict[str, Logs]()
+
+    def look(name: str) -> Logs:
+        for step in left:
             if step == "look":
-                query = cutting.send(queries[query].look)
-            else:
-                queries[step].step(queries)
-    except StopIteration as end:
-        found: dict[str, int] = end.value
-        return found
-    raise AssertionError("it goes on until it ends")
+                break
+            queries[step].step(queries)
+        else:
+            if before.get(name) == queries[name].look and not queries[name].look.complete:
+                raise Stuck
+        before[name] = queries[name].look
+        return before[name]
+
+    try:
+        return cut(queries, graph(queries), look)
+    except Stuck:
+        return None
 
 
 @given(st.data())
@@ -81,7 +85,7 @@ def test_no_reader_is_saved_with_more_than_its_writers(data: st.DataObject) -> N
     moves = st.sampled_from([*queries, "look", "look"])
     for step in data.draw(st.lists(st.sampled_from(sorted(queries)), max_size=30)):
         queries[step].step(queries)
-    batches = taken(cut(queries, graph(queries)), queries, data.draw(st.lists(moves, max_size=60)))
+    batches = taken(queries, data.draw(st.lists(moves, max_size=60)))
     if batches is None:
         return
     for name, batch in batches.items():
@@ -99,20 +103,21 @@ def test_a_cut_ends_once_every_query_has_completed_what_it_has_begun(data: st.Da
     for query in queries.values():
         while query.begun != query.committed:
             query.step(queries)
-    batches = taken(cut(queries, graph(queries)), queries, [])
+    batches = taken(queries, [])
     assert batches == {name: each.committed for name, each in queries.items() if each.committed is not None}
 
 
-def run(cutting: Cutting, *looks: tuple[str, Look]) -> dict[str, int]:
-    query = next(cutting)
-    for name, look in looks:
-        assert query == name
-        try:
-            query = cutting.send(look)
-        except StopIteration as end:
-            found: dict[str, int] = end.value
-            return found
-    raise AssertionError(f"it wants to look at {query}")
+def run(queries: list[str], declared: list[GraphQuery], *looks: tuple[str, Logs]) -> dict[str, int]:
+    left = list(looks)
+
+    def look(name: str) -> Logs:
+        expected, found = left.pop(0)
+        assert name == expected
+        return found
+
+    batches = cut(queries, declared, look)
+    assert not left
+    return batches
 
 
 CHAIN = [GraphQuery("first", [], ["a"], 0), GraphQuery("then", ["a"], ["b"], 0), GraphQuery("last", ["b"], [], 0)]
@@ -120,53 +125,58 @@ CHAIN = [GraphQuery("first", [], ["a"], 0), GraphQuery("then", ["a"], ["b"], 0),
 
 def test_readers_come_first_and_writers_are_waited_for() -> None:
     batches = run(
-        cut(["first", "last", "then"], CHAIN),
-        ("last", Look(3, 4)),  # nobody reads what it writes, so nothing is waited for
-        ("then", Look(6, 7)),
-        ("then", Look(6, 7)),
-        ("then", Look(7, 8)),  # what it has begun since does not count
-        ("first", Look(9, 9)),
+        ["first", "last", "then"],
+        CHAIN,
+        ("last", Logs(3, 4)),  # nobody reads what it writes, so nothing is waited for
+        ("then", Logs(6, 7)),
+        ("then", Logs(6, 7)),
+        ("then", Logs(7, 8)),  # what it has begun since does not count
+        ("first", Logs(9, 9)),
     )
     assert batches == {"last": 3, "then": 7, "first": 9}
 
 
 @pytest.mark.parametrize(
-    ("cutting", "looks", "batches"),
+    ("declared", "looks", "batches"),
     [
         pytest.param(
-            cut(["first", "then", "last"], CHAIN),
-            [("last", Look()), ("then", Look(None, 0)), ("then", Look(0, 0)), ("first", Look())],
+            CHAIN,
+            [("last", Logs()), ("then", Logs(None, 0)), ("then", Logs(0, 0)), ("first", Logs())],
             {"then": 0},
             id="a first batch that has begun is waited for",
         ),
-        pytest.param(cut(["b", "a"]), [("a", Look(1, 2)), ("b", Look(None, 0))], {"a": 1}, id="none is declared"),
         pytest.param(
-            cut(["a"], [GraphQuery("a", ["x"], ["x"], 0)]), [("a", Look(1, 2))], {"a": 1}, id="it reads what it writes"
+            [],
+            [("first", Logs(1, 2)), ("last", Logs(4, 4)), ("then", Logs(None, 0))],
+            {"first": 1, "last": 4},
+            id="none is declared, or all have ended",
         ),
         pytest.param(
-            settled(["b", "a", "c"]),
-            [("a", Look(1, 2)), ("b", Look(4, 4)), ("c", Look(None, 0))],
-            {"a": 1, "b": 4},
-            id="those that have ended are taken as they are",
+            [GraphQuery("first", ["x"], ["x"], 0)],
+            [("first", Logs(1, 2)), ("last", Logs()), ("then", Logs())],
+            {"first": 1},
+            id="it reads what it writes",
         ),
     ],
 )
-def test_a_cut_has_these_batches(cutting: Cutting, looks: list[tuple[str, Look]], batches: dict[str, int]) -> None:
-    assert run(cutting, *looks) == batches
+def test_a_cut_has_these_batches(
+    declared: list[GraphQuery], looks: list[tuple[str, Logs]], batches: dict[str, int]
+) -> None:
+    assert run(["first", "then", "last"], declared, *looks) == batches
 
 
 def test_queries_that_read_each_others_output_have_no_cut_while_they_run() -> None:
     circle = [GraphQuery("a", ["x"], ["y"], 0), GraphQuery("b", ["y"], ["x"], 0)]
     with pytest.raises(Invalid, match=r"a -> b.*stop the job with a savepoint"):
-        next(cut(["a", "b"], circle))
+        run(["a", "b"], circle)
 
 
 @pytest.mark.parametrize(
     ("look", "complete"),
     [
-        (Look(), True), (Look(0), True), (Look(None, 0), False), (Look(0, 0), True), (Look(0, 1), False),
-        (Look(2, 1), True),
+        (Logs(), True), (Logs(0), True), (Logs(None, 0), False), (Logs(0, 0), True), (Logs(0, 1), False),
+        (Logs(2, 1), True),
     ],
 )  # fmt: skip
-def test_complete_is_what_has_committed_all_that_it_has_begun(look: Look, *, complete: bool) -> None:
+def test_complete_is_what_has_committed_all_that_it_has_begun(look: Logs, *, complete: bool) -> None:
     assert look.complete is complete

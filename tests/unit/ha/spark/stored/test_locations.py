@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.spark.stored.relocate import relocate, relocated
+from ha.spark.stored.locations import relocate, relocated
 from leader.errors import Fenced
 from leader.job.fenced_directory import MAX_BYTES, FencedDirectory
 from store.errors import Invalid, NotFound, NotSent

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.kafka.client_settings import client_settings
+from ha.kafka.clients import client_settings
 from leader.errors import InvalidSettings
 
 SECURED = """
