@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ha.metrics.outputs import OutputMetrics
-from ha.metrics.query_metrics import ReportFiles
+from ha.metrics.reports import OutputMetrics, ReportFiles
 from ha.program import output_report
 from ha.program.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, OutputReports, path_beside, read
 

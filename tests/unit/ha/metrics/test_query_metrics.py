@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ha.metrics.query_metrics import QueryMetrics, ReportFiles
+from ha.metrics.reports import QueryMetrics, ReportFiles
 from ha.program.files import write
 from ha.program.query_report import STATES, QueryReport
 from tests.unit.ha.metrics.complete import CLEAN
