@@ -13,7 +13,7 @@ from ha.agent.finder import WANTED_EVERY, leave_mark
 from ha.agent.warmer import Subscriptions, Warmer
 from ha.agent.writer import SnapshotWriter
 from ha.config.snapshot_dir import SnapshotDirectory, open_directory
-from ha.listening.outage import Outage
+from ha.listening.throttle import Outage
 from leader.lookup.answers import Look, Looks, Snapshot
 from leader.lookup.rate_limit import JOB_PAUSE_S
 from store.clock import now

@@ -25,7 +25,7 @@ from starlette.responses import Response
 from ha.api.operations import AGAIN_S, PREFIX, Operation
 from ha.api.process import ApiStores
 from ha.api.reads import Reads, Shared
-from ha.listening.limits import most_connections
+from ha.listening.connections import most_connections
 from ha.listening.problems import problem
 from ha.listening.shares import EventStream, Share, Shares
 from ha.views.jobs import JobSummary, summary

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from ha.listening.access import Access
-from ha.listening.limits import most_connections
+from ha.listening.connections import most_connections
 from ha.listening.listener import BoundedListener
 from ha.listening.throttle import throttle
 
