@@ -86,7 +86,7 @@ GRID: dict[str, tuple[Cell, Cell, Cell, Cell, Cell]] = {
         no(f"{API}/test_events.py::test_a_host_with_many_streams_shuts_no_other_out"),
         no(HOSTILE),
         no(f"{API}/test_events.py::test_behind_one_proxy_each_token_has_its_share"),
-        no(f"{LISTENING}/test_shares.py::test_whoever_has_the_most_loses_the_oldest"),
+        no(f"{LISTENING}/test_connections.py::test_whoever_has_the_most_loses_the_oldest"),
     ),
     "secrets": (
         no(
