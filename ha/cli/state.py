@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ha.cli.checkpoints import checkpoints
 from ha.cli.context import Context, command, needs, table
-from ha.cli.inspect import inspected
+from ha.cli.inspect import checkpoints, inspected
 from ha.cli.options import printable
 from leader.errors import InvalidName, LeaderError
 

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from ha.checkpoints.pace import Pace
-from ha.cli.checkpoints import checkpoints
 from ha.cli.context import Context, command, needs
+from ha.cli.inspect import checkpoints
 from ha.cli.options import printable
 from ha.cli.progress import progress
 from store.bounded import BoundedFiles

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from ha.cli import life as lives
-from ha.cli import requests
+from ha.cli import requests, restart
 from ha.cli.commands import exit_code
 from ha.cli.context import Context
-from ha.cli.life import Life
+from ha.cli.requests import Life
 from leader.errors import Fenced, LeaderError, NoLeader
 from leader.job.exceptions import JobException
 from leader.job.request_folder import Request, State
@@ -77,7 +76,7 @@ def test_a_failure_before_the_answer_is_none_of_the_new_command(monkeypatch: pyt
     monkeypatch.setattr(requests, "POLL_S", 0.0)
     monkeypatch.setattr(requests, "Requests", lambda _: SimpleNamespace(load=look))
     for name, stand_in in (("now", clock.now), ("BOOT_CLOCK", clock)):
-        monkeypatch.setattr(lives, name, stand_in)
+        monkeypatch.setattr(requests, name, stand_in)
     life = Life(admin, "orders")
     assert requests._answer(admin, "orders", ASKED, now() + 60, life) == ANSWERED
     life.wait(clock.now() + 60, batch=False, epoch=3)
@@ -90,10 +89,10 @@ def test_a_failure_before_the_answer_is_none_of_the_new_command(monkeypatch: pyt
 def test_a_restart_from_a_savepoint_is_done_whether_or_not_its_undo_can_be_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], told: object
 ) -> None:
-    monkeypatch.setattr(requests, "trashed", Store(set(), told).look)
-    monkeypatch.setattr(requests, "ask_and_wait", lambda *_: ANSWERED)
-    monkeypatch.setattr(requests, "Programs", lambda _: SimpleNamespace(newest=lambda: None))
-    monkeypatch.setattr(requests, "Life", lambda *_: SimpleNamespace(wait=lambda *_, **__: None))
+    monkeypatch.setattr(restart, "trashed", Store(set(), told).look)
+    monkeypatch.setattr(restart, "ask_and_wait", lambda *_: ANSWERED)
+    monkeypatch.setattr(restart, "Programs", lambda _: SimpleNamespace(newest=lambda: None))
+    monkeypatch.setattr(restart, "Life", lambda *_: SimpleNamespace(wait=lambda *_, **__: None))
     monkeypatch.setattr(Context, "directory", lambda *_: None)
     asked = ["job", "restart", "orders", "--from", "before", "--files", tmp_path.as_uri(), "--zookeeper", ""]
     assert exit_code(asked) == 0
