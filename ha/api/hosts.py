@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ha.api.operations import PREFIX, Operation, encoded
-from ha.api.posts import asker, begin_thread, post
+from ha.api.operations import PREFIX, Operation, asker, begin_thread, encoded, post
 from ha.api.process import ApiStores
 from ha.drain.drain import Drained, HostDrain, Undrained, undrain
 from ha.drain.known import known_as

@@ -18,8 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ha.api.operations import PREFIX, Operation, encoded
-from ha.api.posts import asker, begin_thread, lacking, post
+from ha.api.operations import PREFIX, Operation, asker, begin_thread, encoded, lacking, post
 from ha.api.process import ApiStores
 from ha.api.requests import allowed, bodies, verb_of
 from ha.verbs.asking import new_id

@@ -12,8 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from ha.api.operations import PREFIX, Operation, encoded
-from ha.api.posts import asker, post
+from ha.api.operations import PREFIX, Operation, asker, encoded, post
 from ha.api.process import ApiStores
 from ha.verbs.asking import ask, find
 from ha.verbs.places import check_allowed, check_arguments

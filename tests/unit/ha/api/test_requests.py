@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ha.api.posts import MOST_BYTES
+from ha.api.operations import MOST_BYTES
 from leader.job.admin import JobAdmin
 from leader.job.request_folder import Requests, State
 from store.local import LocalFiles
