@@ -47,18 +47,17 @@ class Agent:
         *,
         audit: float,
         fresh: float,
-        http: str = "",
     ) -> None:
         """Prepare."""
         # `reader`: asks the stores. `place`: where the snapshots lie; None to write none. `named`: jobs that are kept
         # warm even if no process asks for them. `audit`: seconds after which the reader compares what ZooKeeper says
-        # with HDFS; written into each snapshot. `fresh`: seconds for which a snapshot may be used. `http`: where the
-        # HTTP API answers; written into the directory for people.
+        # with HDFS; written into each snapshot. `fresh`: seconds for which a snapshot may be used.
         self._place = place
         self._named = frozenset(named)
         self._audit = audit
         self.fresh = fresh
-        self.http = http
+        self.http = ""
+        """Where the HTTP API answers; written into the directory for people."""
         self.subscriptions = Subscriptions()
         self._writer: SnapshotWriter | None = None
         self._writing = threading.Lock()

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ha.config.durations import seconds_of
+from ha.config.setting import seconds_of
 from ha.config.settings import reference
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -31,11 +31,9 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def seconds_option(
-    default: float | str, text: str, flag: str = "--timeout", metavar: str = "SECONDS"
-) -> Callable[[Command], Command]:
+def seconds_option(default: float | str, text: str, flag: str = "--timeout") -> Callable[[Command], Command]:
     """Return an option that takes a duration; ``text`` is its help."""
-    return click.option(flag, type=Seconds(), default=default, show_default=True, metavar=metavar, help=text)
+    return click.option(flag, type=Seconds(), default=default, show_default=True, metavar="SECONDS", help=text)
 
 
 timeout_option = seconds_option(2.0, "Wait this long for an answer, in seconds.")
@@ -43,13 +41,13 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 lead_option = seconds_option(10.0, "Wait this long for the job's lease, in seconds.")
 
 
-def setting_option(name: str, flag: str = "", **more: Any) -> Callable[[Command], Command]:
+def setting_option(name: str, **more: Any) -> Callable[[Command], Command]:
     """Return the option for a setting; its help is the setting's documentation."""
-    # `name`: the setting's, which is also the name of the command's parameter. `flag`: empty for the setting's name.
-    # `more`: passed on to ``click.option``.
+    # `name`: the setting's, which is also the name of the command's parameter. `more`: passed on to
+    # ``click.option``.
     documented = next(each for each in reference() if each.name == name)
     text = f"{documented.text}  [env: {documented.variable}; default: {documented.default}]"
-    flag = flag or f"--{name.replace('_', '-')}"
+    flag = f"--{name.replace('_', '-')}"
     if documented.kind is bool:
         flag, more = f"{flag}/--no-{flag[2:]}", {"default": None, **more}
     return click.option(flag, name, help=text, **more)

@@ -108,10 +108,7 @@ def checked(
 
     command, environment, directory = program
     with refusals_as_errors(changes=False), copying(as_json) as told:
-        shown = None if told is None else lambda _, progress: told(progress)
-        return check(
-            opened, job, command, environment, directory, timeout=timeout, without=without, copying=shown
-        )  # fmt: skip
+        return check(opened, job, command, environment, directory, timeout=timeout, without=without, copying=told)
 
 
 def check_first(opened: Stores, job: str, program: "contextlib.AbstractContextManager[Prepared]") -> bool:

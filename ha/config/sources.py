@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ha.config.durations import seconds_of
-from ha.config.setting import SettingReference, nearest, shown
+from ha.config.setting import SettingReference, nearest, seconds_of, shown
 from ha.config.settings import Settings, reference
 from ha.placement.place import SEPARATOR, roots_of
 from leader.errors import InvalidSettings
@@ -129,12 +128,11 @@ def _check_variables(environment: Mapping[str, str], settings: Collection[str]) 
             )
 
 
-def known_groups(environment: Mapping[str, str] | None = None) -> list[list[str]]:
+def known_groups() -> list[list[str]]:
     """Return the roots of each group that ``ha.toml`` or the environment names, whatever a command was given."""
     # InvalidSettings: the file has another form.
-    environment = os.environ if environment is None else environment
-    from_file, groups = _from_file(environment)
-    given = [str(found.get("files", "")) for found in (from_file, _from_environment(environment))]
+    from_file, groups = _from_file(os.environ)
+    given = [str(found.get("files", "")) for found in (from_file, _from_environment(os.environ))]
     return [*(each.files for each in groups.values()), *(roots_of(each) for each in given if SEPARATOR in each)]
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ha.agent.borrower import borrower_of
+from ha.agent.shared_session import borrower_of
 from ha.agent.standalone import reader_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from ha.config.announce import announce
-from ha.config.exposure import KEYS, SECRETS, exposures
+from ha.config.announce import KEYS, SECRETS, announce, exposures
 from ha.config.settings import Settings
 from ha.config.sources import gather
 from ha.doctor.examination import _check_settings

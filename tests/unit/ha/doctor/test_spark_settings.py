@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ha.doctor.finding import Level
-from ha.doctor.spark_settings import BOUNDED, MOST, PROVIDER, ROCKSDB, check_spark_settings, pages, warnings
+from ha.doctor.host import BOUNDED, MOST, PROVIDER, ROCKSDB, check_spark_settings, pages, warnings
 from ha.spark.stored import stored_state
 
 
