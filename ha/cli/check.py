@@ -98,9 +98,7 @@ def _fields(events: Sequence[Event], violations: Sequence[Violation]) -> dict[st
         "seconds": round(events[-1].at - events[0].at, 3),
         "jobs": {job: _job([event for event in events if event.job == job]) for job in _jobs(events)},
         "checked": {name: _seen(events, name) for name in GUARANTEES},
-        "violations": [
-            {"guarantee": found.guarantee, "at": found.at, "sentence": found.sentence} for found in violations
-        ],
+        "violations": violations,
     }
 
 

@@ -34,7 +34,7 @@ def clean(context: Context, job: str) -> None:
             "it can be cleaned up."
         )
     with refusals_as_errors():
-        name = Cleanup(context.directory(job)).clean()
+        name = Cleanup(context.admin.directory(job)).clean()
     undo = f"`ha trash restore {job}` undoes it, `ha trash empty {job}` makes it final"
     context.show({"job": job, "trash": name}, f"{job}: cleaned up ({name}); {undo}")
 
@@ -44,7 +44,7 @@ def clean(context: Context, job: str) -> None:
 def list_trash(context: Context, job: str) -> None:
     """Print the trash of JOB, oldest first: time, name, folders, and whether it can be restored."""
     with refusals_as_errors(changes=False):
-        found = Cleanup(context.directory(job)).trash()
+        found = Cleanup(context.admin.directory(job)).trash()
     rows = [
         {"at": at_time(each.at_ms), "name": each.name, "folders": each.folders, "restorable": each.restorable}
         for each in found
@@ -62,7 +62,7 @@ def _trash(found: Iterable[Trashed]) -> Iterator[str]:
 
 def trashed(context: Context, job: str) -> set[tuple[str, str]]:
     """Return the checkpoints in the trash of a job: the name of each there, and its query's."""
-    found = [(each.name, path) for each in Cleanup(context.directory(job)).trash() for path in each.folders]
+    found = [(each.name, path) for each in Cleanup(context.admin.directory(job)).trash() for path in each.folders]
     return {(name, path.removeprefix(f"{SPARK}/")) for name, path in found if path.startswith(f"{SPARK}/")}
 
 
@@ -75,7 +75,7 @@ def restore(context: Context, job: str, query: str | None, timeout: float) -> No
     undo = f"ha job clean {job}"
     with refusals_as_errors():
         if query is None:
-            name = Cleanup(context.directory(job)).restore()
+            name = Cleanup(context.admin.directory(job)).restore()
         else:
             check_query(query)
             if query not in (there := {each for _, each in trashed(context, job)}):
@@ -99,13 +99,13 @@ def restore(context: Context, job: str, query: str | None, timeout: float) -> No
 def empty(context: Context, job: str, older_than: float | None, yes: bool) -> None:
     """Delete everything in the trash of JOB for good, after a question. Nothing brings it back."""
     with refusals_as_errors():
-        if found := Cleanup(context.directory(job)).trash():
+        if found := Cleanup(context.admin.directory(job)).trash():
             for line in _trash(found):
                 context.tell(line)
             old = f", if it is older than {older_than:g} days" if older_than else ""
             context.tell(f"{job}: this is deleted for good{old}")
             consent(yes=yes)
-        names = Cleanup(context.directory(job)).empty(round((older_than or 0) * 86_400_000))
+        names = Cleanup(context.admin.directory(job)).empty(round((older_than or 0) * 86_400_000))
     context.show({"job": job, "deleted": names}, f"{job}: deleted {', '.join(names) or 'nothing'}")
 
 

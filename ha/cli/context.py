@@ -27,7 +27,6 @@ from ha.placement.place import roots_of
 from ha.views.leases import Leases
 from leader.errors import LeaderError, NoLeader, Unreachable
 from leader.job.admin import JobAdmin
-from leader.job.fenced_directory import FencedDirectory
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound, NotSent, StoreError, Unknown
 from store.outcome import doubts
 from store.traits import traits
@@ -85,10 +84,6 @@ class Context:
     def leases(self) -> Leases:
         """Whether jobs are led, as one look finds it."""
         return Leases(self.stores)
-
-    def directory(self, job: str) -> FencedDirectory:
-        """Return the present directory of a job; it raises ``NoLeader`` if there is none."""
-        return self.admin.directory(job)
 
     def where(self, job: str | None = None) -> str:
         """Return a sentence for what is not there: which setting says where to look, and the nearest names of jobs."""

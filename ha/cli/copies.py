@@ -124,7 +124,7 @@ def _check_free(context: Context, job: str, query: str) -> None:
     from ha.spark.checkpoint_tools.importing import IMPORTING  # noqa: PLC0415  # loads pyarrow
 
     try:
-        directory = context.directory(job)
+        directory = context.admin.directory(job)
         taken = any(entry.name == query for entry in directory.list(SPARK))
         begun = taken and any(entry.name == query for entry in directory.list(IMPORTING))
     except (LeaderError, NotFound):

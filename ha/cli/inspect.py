@@ -48,7 +48,7 @@ def inspect(context: Context, target: str, query: str | None, batch: int | None,
     needs("Reading checkpoints", "pyarrow")
     with checkpoints(context, target, query) as places:
         found = {name: inspected(*place, batch) for name, place in places.items()}
-    names: Kept = {} if "://" in target else kept(context.directory(target))
+    names: Kept = {} if "://" in target else kept(context.admin.directory(target))
     rows = [
         {"query": name, **msgspec.to_builtins(each), "names": msgspec.to_builtins(names.get(name, []))}
         for name, each in found.items()
@@ -190,7 +190,7 @@ def checkpoints(context: Context, target: str, query: str | None) -> Iterator[di
                 raise click.UsageError(f"There is no checkpoint at {target}: give the checkpointLocation of a query.")
             yield {target: (outside, name)}
         return
-    opened, directory = context.stores, context.directory(target)
+    opened, directory = context.stores, context.admin.directory(target)
     try:
         queries = sorted(entry.name for entry in directory.list(SPARK) if entry.is_directory)
     except NotFound:

@@ -19,8 +19,7 @@ from ha.outputs.lines import FOLLOW, NO_QUERY, Lines
 from ha.outputs.merge_plan import MOST_FILES, Rule
 from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader
 from ha.spark.stored.ledger import Ledger
-from leader.errors import Fenced
-from leader.job.fenced_directory import LOOKS
+from ha.views.leases import steady
 from leader.layout.names import OUT
 from store.bounded import BoundedFiles
 
@@ -67,14 +66,8 @@ def list_outputs(context: Context, job: str, name: str | None, batches: range | 
 
 
 def of_ledger(context: Context, job: str, ask: Callable[[Ledger], list[Gap]]) -> list[Gap]:
-    """Return the gaps for which the ledger of a job is asked; again if another leader claims the job meanwhile."""
-    for claims_left in reversed(range(LOOKS)):
-        try:
-            return ask(Ledger(context.directory(job)))
-        except Fenced:
-            if not claims_left:
-                raise
-    return []
+    """Return the gaps for which the ledger of a job is asked."""
+    return steady(lambda: ask(Ledger(context.admin.directory(job))))
 
 
 def _gaps(context: Context, job: str, found: JournalOutput) -> list[str]:
@@ -117,7 +110,7 @@ def begin_anew(context: Context, job: str, name: str) -> None:
 
     It asks, for nothing undoes it.
     """
-    directory = context.directory(job)
+    directory = context.admin.directory(job)
     for each in outputs_of(context.stores, job, name)[1]:
         lines = Lines(each.lines)
         if lines.current is None:

@@ -58,7 +58,7 @@ def preflight(
     if paths and not command:
         raise click.UsageError("--file belongs to a COMMAND: put it behind --.")
     opened = context.stores
-    context.directory(job)  # a job that is not there has no checkpoint that fits
+    context.admin.directory(job)  # a job that is not there has no checkpoint that fits
     with given(command, paths, {}) if command else stored(opened, job) as known:
         found = checked(opened, job, known, timeout, without, as_json=context.as_json)
     context.show(found, _lines(found))

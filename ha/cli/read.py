@@ -82,7 +82,7 @@ def checkpoints(context: Context, job: str, timeout: float) -> None:
     context.show(found, _checkpoint_lines(found))
     if context.as_json:
         return
-    directory = context.directory(job)
+    directory = context.admin.directory(job)
     for name in sorted({entry.name for entry in directory.list(SPARK) if entry.is_directory} - kept.keys()):
         click.echo(
             f"{job}: query {printable(name)} has a checkpoint and has completed no batch here: "

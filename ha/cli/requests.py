@@ -243,7 +243,7 @@ def list_savepoints(context: Context, job: str) -> None:
     """List JOB's own savepoints, oldest first."""
     from ha.spark.savepoints.places import own  # noqa: PLC0415  # loads what copies
 
-    found = own(context.stores, context.directory(job))
+    found = own(context.stores, context.admin.directory(job))
     if not found:
         click.echo(f"{job}: it has no savepoint of its own; `ha savepoint take {job}` takes one", err=True)
     context.show(
@@ -260,7 +260,7 @@ def dispose(context: Context, job: str, where: str, yes: bool) -> None:
     """Delete the savepoint of JOB at URI, or its own one of that NAME, after a question. Nothing brings it back."""
     from ha.spark.savepoints.places import opened  # noqa: PLC0415  # loads what copies
 
-    directory = context.directory(job) if "://" not in where else None
+    directory = context.admin.directory(job) if "://" not in where else None
     with refusals_as_errors(), opened(context.stores, directory, where) as place:
         manifest = place.read_of(job)
         context.tell(f"{job}: {where} of {manifest.at}, epoch {manifest.epoch}, is deleted for good: {manifest.said}")

@@ -92,7 +92,7 @@ def restart(
         with suppress(StoreError):  # it is done, whether or not its undo can be told
             for _, replaced in sorted(trashed(context, job) - before):
                 context.tell(OF_LEADER[RESTART_FROM].undo.format(job=job, query=shlex.quote(replaced)))
-    newest, runs = Programs(context.directory(job)).newest(), (answered.result or {}).get("runs")
+    newest, runs = Programs(context.admin.directory(job)).newest(), (answered.result or {}).get("runs")
     if newest is not None and runs is not None and runs["version"] != newest.version:
         raise LeaderError(
             f"Version {newest.version} of job {job!r} is stored, and does not run: the sidecar {runs['contender']} was "
@@ -104,6 +104,6 @@ def restart(
 def _check_stored(context: Context, job: str) -> None:
     """Check the newest stored program, if there is one that was not checked when it was stored."""
     # LeaderError: it does not fit the checkpoints of the job.
-    newest = Programs(context.directory(job)).newest()
+    newest = Programs(context.admin.directory(job)).newest()
     if newest is not None and not newest.checked:
         check_first(context.stores, job, stored(context.stores, job))

@@ -1,10 +1,11 @@
 """``ha lab sandbox``: a real ZooKeeper and a real HDFS on this machine."""
 
+import functools
 import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
@@ -15,20 +16,27 @@ from rich.table import Table
 from ha.hosts.host_error import HostError
 from ha.sandbox import Sandbox, ServerStatus
 
-_Answer = TypeVar("_Answer")
-
 _COLOURS = {"up": "green", "paused": "yellow", "down": "red"}
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that all commands of the group have."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
-    return click.option(
+    """Add the options that all commands of the group have, and report the sandbox's errors as the command's."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        try:
+            command(**given)
+        except HostError as error:
+            raise click.ClickException(str(error)) from error
+
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+    directory = click.option(
         "--dir",
         "directory",
         type=click.Path(path_type=Path, file_okay=False),
         help="Directory of the sandbox.  [default: hybrid-ha/sandbox in the user's state directory]",
-    )(command)
+    )
+    return directory(as_json(run))
 
 
 @click.group()
@@ -68,15 +76,9 @@ def up(
         console.print(f"[dim]{time.monotonic() - started:5.1f} s[/dim]  {escape(step)}")
 
     with console.status("Looking at the servers"):
-        changed = _asked(
-            lambda: box.up(
-                _number(zookeepers),
-                _number(namenodes),
-                progress=say,
-                secure=secure,
-                ticket_life=ticket_life,
-                kafka=kafka,
-            )
+        zookeeper_servers, namenode_servers = _number(zookeepers), _number(namenodes)
+        changed = box.up(
+            zookeeper_servers, namenode_servers, progress=say, secure=secure, ticket_life=ticket_life, kafka=kafka
         )
     if as_json:
         _print_json({"changed": changed, "servers": box.status(), "environment": box.environment()})
@@ -94,7 +96,7 @@ def up(
 def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
     """Stop all servers. Their data are kept unless --wipe is given."""
     box = Sandbox(directory)
-    stopped = _asked(lambda: box.down(wipe=wipe))
+    stopped = box.down(wipe=wipe)
     if as_json:
         _print_json({"changed": stopped, "wiped": wipe})
     else:
@@ -107,7 +109,7 @@ def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
 def status(context: click.Context, directory: Path | None, as_json: bool) -> None:
     """Show each server. Exit with 0 if all are up, else with 1."""
     box = Sandbox(directory)
-    servers = _asked(box.status)
+    servers = box.status()
     if as_json:
         _print_json({"directory": str(box.directory), "servers": servers})
     elif servers:
@@ -122,20 +124,12 @@ def status(context: click.Context, directory: Path | None, as_json: bool) -> Non
 @_common
 def env(directory: Path | None, as_json: bool) -> None:
     """Print the environment variables that make programs use the sandbox: eval "$(ha lab sandbox env)"."""
-    variables = _asked(Sandbox(directory).environment)
+    variables = Sandbox(directory).environment()
     if as_json:
         _print_json(variables)
     else:
         for name, value in variables.items():
             click.echo(f"export {name}={shlex.quote(value)}")
-
-
-def _asked(question: Callable[[], _Answer]) -> _Answer:
-    """Report the sandbox's errors as the command's."""
-    try:
-        return question()
-    except HostError as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _number(text: str | None) -> int | None:

@@ -17,9 +17,9 @@ from ha.cli.options import printable
 from ha.cli.preflight import check_first, given, preflight_option, stored
 from ha.config.stores import Stores
 from ha.views.ages import at_time
-from leader.errors import Fenced, LeaderError, NoLeader
+from ha.views.leases import steady
+from leader.errors import LeaderError, NoLeader
 from leader.job.admin import JobAdmin
-from leader.job.fenced_directory import LOOKS
 from leader.job.programs import MIB, MOST_BYTES, Program, ProgramFile, Programs, digest
 from leader.layout import tree
 from leader.layout.names import check_job
@@ -167,7 +167,4 @@ def _variable(text: str) -> tuple[str, str]:
 def _with_programs(opened: Stores, job: str, act: Callable[[Programs], T]) -> T:
     """Act on the job's programs; once more if a leader has claimed the job meanwhile."""
     admin = JobAdmin(opened.files, None, opened.patience)
-    for _ in range(LOOKS - 1):
-        with suppress(Fenced):
-            return act(Programs(admin.directory(job)))
-    return act(Programs(admin.directory(job)))
+    return steady(lambda: act(Programs(admin.directory(job))))

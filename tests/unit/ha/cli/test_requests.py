@@ -93,7 +93,7 @@ def test_a_restart_from_a_savepoint_is_done_whether_or_not_its_undo_can_be_told(
     monkeypatch.setattr(restart, "ask_and_wait", lambda *_: ANSWERED)
     monkeypatch.setattr(restart, "Programs", lambda _: SimpleNamespace(newest=lambda: None))
     monkeypatch.setattr(restart, "Life", lambda *_: SimpleNamespace(wait=lambda *_, **__: None))
-    monkeypatch.setattr(Context, "directory", lambda *_: None)
+    monkeypatch.setattr(Context, "admin", SimpleNamespace(directory=lambda _: None))
     asked = ["job", "restart", "orders", "--from", "before", "--files", tmp_path.as_uri(), "--zookeeper", ""]
     assert exit_code(asked) == 0
     assert ("`ha trash restore orders --query sums`" in "".join(capsys.readouterr())) == isinstance(told, set)
