@@ -6,8 +6,8 @@ wait to take its place, and pass it the jobs that they were given.
 
 import logging
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from ha.agent.finder import WANTED_EVERY, leave_mark
 from ha.agent.warmer import Subscriptions, Warmer
@@ -97,12 +97,9 @@ class Agent:
 
     def _write(self, job: str, look: Look) -> None:
         snapshot = snapshot_of(job, look, self.fresh)
-        with self._writing:
-            if self._writer is not None and self.warmer.keeps(job):  # otherwise the file of a forgotten job would stay
-                try:
-                    self._writer.write(snapshot)
-                except OSError as error:
-                    self._stop_writing(error)
+        with self._the_writer() as writer:
+            if writer is not None and self.warmer.keeps(job):  # otherwise the file of a forgotten job would stay
+                writer.write(snapshot)
 
     # --- the agent that writes
 
@@ -153,14 +150,10 @@ class Agent:
                 self._write(job, look)
 
     def _beat(self, good_until: float) -> None:
-        with self._writing:
-            if self._writer is not None:
-                try:
-                    self._writer.beat(good_until, self.http)
-                except OSError as error:
-                    self._stop_writing(error)
-                else:
-                    self._works()
+        with self._the_writer() as writer:
+            if writer is not None:
+                writer.beat(good_until, self.http)
+                self._works()
 
     def _works(self) -> None:
         self._outage.works()
@@ -169,12 +162,9 @@ class Agent:
             _log.info("This process answers lookups of this host, in %s.", self._place.path)
 
     def _scan(self) -> None:
-        with self._writing:
-            try:
-                wanted = list(self._writer.wanted()) if self._writer is not None else []
-            except OSError as error:
-                self._stop_writing(error)
-                return
+        wanted: list[str] = []
+        with self._the_writer() as writer:
+            wanted = list(writer.wanted()) if writer is not None else []
         for job in wanted:
             self.warmer.want(job)
 
@@ -182,10 +172,9 @@ class Agent:
         for job in self._named if self._writer is not None else ():
             self.warmer.want(job)
         for job in self.warmer.forget():
-            with self._writing:
+            with self._writing, suppress(OSError):
                 if self._writer is not None:
-                    with suppress(OSError):
-                        self._writer.remove(job)
+                    self._writer.remove(job)
 
     def _leave_marks(self) -> None:
         """Ask the agent that writes to keep the jobs that this process was given."""
@@ -196,12 +185,17 @@ class Agent:
             for job in self._named:
                 leave_mark(directory, job)
 
-    def _stop_writing(self, error: OSError) -> None:
-        """Close the writer, to open the directory and take its lock again; called with the writer's lock held."""
-        assert self._writer is not None, "only the agent that writes can fail to"
-        self._writer.close()
-        self._writer = None
-        self._outage.fails(error.strerror or error)
+    @contextmanager
+    def _the_writer(self) -> Iterator[SnapshotWriter | None]:
+        """Give the writer, if there is one, to one thread. One that fails is closed: its lock is taken again later."""
+        with self._writing:
+            try:
+                yield self._writer
+            except OSError as error:
+                assert self._writer is not None, "only the agent that writes can fail to"
+                self._writer.close()
+                self._writer = None
+                self._outage.fails(error.strerror or error)
 
 
 def snapshot_of(job: str, look: Look, fresh: float) -> Snapshot:
