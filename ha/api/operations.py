@@ -203,6 +203,14 @@ def post(kind: Any, do: Callable[[Request, T], Response]) -> Callable[[Request],
     return handle
 
 
+def posted(
+    path: str, body: Any, do: Callable[[Request, Any], Response], summary: str, answer: Any, refusals: tuple[int, ...]
+) -> Operation:
+    """Return the operation that begins something which goes on after its answer."""
+    refusals = (*refusals, 413, 415)
+    return Operation(path, post(body, do), summary, answer, 202, refusals, body=body, method="POST")
+
+
 def begin_thread(do: Callable[..., object], *arguments: object, name: str) -> None:
     """Start a thread for what goes on after the answer; refused if the host has none left."""
     try:
