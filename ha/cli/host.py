@@ -141,11 +141,9 @@ def config(context: Context) -> None:
     A process that was started elsewhere, in another directory or with other variables, can have other settings.
     """
     rows = settings_of(context.gathered)
-    context.show(rows, _settings(rows))
-
-
-def _settings(rows: list[dict[str, Any]]) -> Iterator[str]:
-    return table(("SETTING", "VALUE", "FROM"), [(row["setting"], _shown(row), row["source"]) for row in rows])
+    context.show(
+        rows, table(("SETTING", "VALUE", "FROM"), ((row["setting"], _shown(row), row["source"]) for row in rows))
+    )
 
 
 def settings_of(gathered: Gathered) -> list[dict[str, Any]]:

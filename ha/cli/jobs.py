@@ -78,7 +78,8 @@ def show(context: Context, job: str, form: str | None, watch: bool) -> None:
 
     def look(leases: Leases) -> tuple[object, Iterable[str]]:
         found = story(context.admin, job, leases)
-        return found, _told(found, leases.silence, wide=form == "wide")
+        facts = _facts(found, leases.silence, wide=form == "wide")
+        return found, (f"{name:<10}  {printable(said)}".rstrip() for name, said in facts)
 
     _show(context, look, form, watch=watch)
 
@@ -116,11 +117,6 @@ def _listed(rows: list[JobSummary], silence: str, *, wide: bool) -> Iterator[str
         yield from (f"{row.job}: {printable(said)}" for said in remarks(row))
     if silence and rows:
         yield f"CONTENDERS are not known without ZooKeeper: {silence}."
-
-
-def _told(found: JobStory, silence: str, *, wide: bool) -> Iterator[str]:
-    for name, said in _facts(found, silence, wide=wide):
-        yield f"{name:<10}  {printable(said)}".rstrip()
 
 
 def _facts(found: JobStory, silence: str, *, wide: bool) -> Iterator[tuple[str, str]]:

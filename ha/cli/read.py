@@ -1,6 +1,5 @@
 """The readers' commands: ``ha job leader``, ``ha job watch``, ``ha checkpoint newest`` and ``ha checkpoint list``."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -79,7 +78,8 @@ def checkpoints(context: Context, job: str, timeout: float) -> None:
     with Client(context.settings) as client:
         kept = client.checkpoints(job, timeout)
     found = [{"query": each.query, **_checkpoint_fields(each)} for _, kept_ in sorted(kept.items()) for each in kept_]
-    context.show(found, _checkpoint_lines(found))
+    columns = ("QUERY", "BATCH", "ID", "DURATION MS", "ROWS", "ROWS/S", "STATE ROWS", "STATE BYTES", "OFFSETS")
+    context.show(found, table(columns, [list(each.values()) for each in found], right=columns[1:-1]))
     if context.as_json:
         return
     directory = context.admin.directory(job)
@@ -88,11 +88,6 @@ def checkpoints(context: Context, job: str, timeout: float) -> None:
             f"{job}: query {printable(name)} has a checkpoint and has completed no batch here: "
             f"`ha checkpoint inspect {job} {printable(name)}` shows what is in it."
         )
-
-
-def _checkpoint_lines(found: list[dict[str, Any]]) -> Iterator[str]:
-    columns = ("QUERY", "BATCH", "ID", "DURATION MS", "ROWS", "ROWS/S", "STATE ROWS", "STATE BYTES", "OFFSETS")
-    return table(columns, [list(each.values()) for each in found], right=columns[1:-1])
 
 
 def _leader_sentence(answer: Answer) -> str:
