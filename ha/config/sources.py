@@ -98,7 +98,7 @@ def gather(
         (source, {name: value for name, value in (arguments or {}).items() if value is not None}),
     ):
         values.update(_read(found, where, known))
-        sources.update((name, _source(known[name], where)) for name in found)
+        sources.update((name, known[name].variable if where == "the environment" else where) for name in found)
     if (group := groups.get(str(values.get("files")))) is not None:
         values["files"] = SEPARATOR.join(group.files)
         if group.placement and sources["placement"] in (DEFAULT, file):
@@ -134,10 +134,6 @@ def known_groups() -> list[list[str]]:
     from_file, groups = _from_file(os.environ)
     given = [str(found.get("files", "")) for found in (from_file, _from_environment(os.environ))]
     return [*(each.files for each in groups.values()), *(roots_of(each) for each in given if SEPARATOR in each)]
-
-
-def _source(setting: SettingReference, where: str) -> str:
-    return setting.variable if where == "the environment" else where
 
 
 def _read(values: Mapping[str, Any], where: str, known: Known) -> dict[str, Any]:

@@ -199,13 +199,9 @@ def pages(given: Mapping[str, str], environment: Mapping[str, str]) -> Finding:
 
 def warnings(given: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a warning for each bad one of these settings of Spark, by name."""
-    if given.get(PROVIDER) == ROCKSDB and not _on(given.get(BOUNDED, "")):
+    if given.get(PROVIDER) == ROCKSDB and given.get(BOUNDED, "").strip().lower() != "true":
         yield warning(
             CHECK,
             f"State is in RocksDB, and {BOUNDED} is not true: nothing bounds its memory outside of an executor's heap.",
             f"Set it to true, and {MOST} to what spark.executor.memoryOverhead has room for.",
         )
-
-
-def _on(value: str) -> bool:
-    return value.strip().lower() == "true"

@@ -83,12 +83,10 @@ class HostCheck:
         if match is None:
             return False
         name = (match[1] or match[2]).removesuffix(".")
-        return not name or ANY in self._names or _is_address(name) or self._is_known(name)
-
-    def _is_known(self, name: str) -> bool:
-        return name in self._names or any(
+        known = name in self._names or any(
             each.startswith("*.") and name.endswith(each[1:]) for each in tuple(self._names)
         )
+        return not name or ANY in self._names or _is_address(name) or known
 
 
 def _is_address(name: str) -> bool:
