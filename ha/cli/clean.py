@@ -8,7 +8,7 @@ import click
 
 from ha.cli.context import Context, command, consent, needs, refusals_as_errors
 from ha.cli.inspect import checkpoints
-from ha.cli.options import lead_option, printable, yes_option
+from ha.cli.options import flag_option, lead_option, printable, value_option, yes_option
 from ha.cli.progress import progress
 from ha.spark.rewind.operated import led
 from ha.spark.stored.locations import check_query
@@ -111,8 +111,8 @@ def empty(context: Context, job: str, older_than: float | None, yes: bool) -> No
 
 @command()
 @click.argument("target", metavar="JOB|URI")
-@click.option("--dry-run", is_flag=True, help="Only say what would be moved.")
-@click.option("--undo", is_flag=True, help="Put back what the last sweep has moved.")
+@flag_option("--dry-run", "Only say what would be moved.")
+@flag_option("--undo", "Put back what the last sweep has moved.")
 @click.option(
     "--remove",
     "removed",
@@ -120,18 +120,15 @@ def empty(context: Context, job: str, older_than: float | None, yes: bool) -> No
     metavar="QUERY",
     help="Also move the whole checkpoint of a query that JOB has dropped; may be repeated. No process may lead JOB.",
 )
-@click.option(
+@value_option(
     "--older-than",
-    type=click.FloatRange(min=0),
+    click.FloatRange(min=0),
+    "DAYS",
+    "At a URI: only what was written this long before the newest file. With 0 no query may run there.",
     default=1.0,
-    show_default=True,
-    metavar="DAYS",
-    help="At a URI: only what was written this long before the newest file. With 0 no query may run there.",
 )
-@click.option(
-    "--alone",
-    is_flag=True,
-    help="Lead JOB meanwhile even if its last leader has not given the lease back: nothing of JOB runs any more.",
+@flag_option(
+    "--alone", "Lead JOB meanwhile even if its last leader has not given the lease back: nothing of JOB runs any more."
 )
 @lead_option
 def sweep(context: Context, target: str, undo: bool, removed: tuple[str, ...], older_than: float, alone: bool) -> None:

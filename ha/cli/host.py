@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ha.cli.context import Context, command, table
-from ha.cli.options import printable
+from ha.cli.options import flag_option, printable
 from ha.config.setting import nearest
 from ha.config.settings import reference
 from ha.config.sources import DEFAULT, Gathered
@@ -97,12 +97,10 @@ WIDTH = 16  # characters of the longest name of a check
 
 @command()
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
-@click.option(
-    "--mend",
-    is_flag=True,
-    help="Remove empty names in each JOB that no leader made, and put a lease where there is none; asks first.",
+@flag_option(
+    "--mend", "Remove empty names in each JOB that no leader made, and put a lease where there is none; asks first."
 )
-@click.option("--yes", is_flag=True, help="With --mend: do not ask.")
+@flag_option("--yes", "With --mend: do not ask.")
 def doctor(context: Context, jobs: tuple[str, ...], mend: bool, yes: bool) -> None:
     """Examine what contenders of this host need: settings, stores, permissions, clock, Java, and the directory of JOB.
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ha.checkpoints.schemas import DEFAULT_STATE
 from ha.cli.context import Context, command, needs, table
-from ha.cli.options import printable
+from ha.cli.options import flag_option, printable, value_option
 from ha.spark.stored.operator_names import Kept, NamesSince, kept
 from leader.errors import NoLeader
 from leader.layout.names import SPARK
@@ -30,13 +30,10 @@ _OF_STORES = ("STORE", "PARTITIONS", "KEYS", "AS OF BATCH", "SKEW", "BYTES", "SK
 @command()
 @click.argument("target", metavar="JOB|URI")
 @click.argument("query", required=False)
-@click.option(
-    "--batch",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Describe it as of batch N.  [default: the newest that can be continued]",
+@value_option(
+    "--batch", click.IntRange(0), "N", "Describe it as of batch N.  [default: the newest that can be continued]"
 )
-@click.option("--settings", "with_settings", is_flag=True, help="Also print the settings of Spark that are frozen.")
+@flag_option("--settings", "Also print the settings of Spark that are frozen.", name="with_settings")
 def inspect(context: Context, target: str, query: str | None, batch: int | None, with_settings: bool) -> None:
     """Show what the checkpoints of JOB, or the checkpoint directory at URI, say: batches, state, sources, settings.
 

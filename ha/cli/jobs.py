@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from ha.cli.context import Context, cell, command, table
-from ha.cli.options import printable
+from ha.cli.options import flag_option, printable
 from ha.program import output_log
 from ha.views import queries as views
 from ha.views.ages import ago
@@ -228,7 +228,7 @@ FOLLOW_EVERY_S = 0.2
 
 @command()
 @click.argument("job")
-@click.option("--previous", is_flag=True, help="Of the run before.")
+@flag_option("--previous", "Of the run before.")
 @click.option("--lines", "-n", type=click.IntRange(min=0), help="Only so many of the last lines.  [default: all]")
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is written from now on, until interrupted.")
 def logs(context: Context, job: str, previous: bool, lines: int | None, follow: bool) -> None:

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from ha.cli.context import Context, command, needs, operator, refusals_as_errors, table
-from ha.cli.options import printable, seconds_option
+from ha.cli.options import flag_option, printable, seconds_option
 from ha.cli.progress import copying
 from ha.config.stores import Stores
 from ha.groups.overview import RootView, overview
@@ -69,7 +69,7 @@ def _loads(rows: list[RootView]) -> Iterator[str]:
 @command()
 @click.argument("job")
 @click.option("--to", metavar="ROOT", help="Root of the group in `files`: its URI, or the nameservice or host in it.")
-@click.option("--undo", is_flag=True, help="Put back a move that was interrupted and is not decided yet.")
+@flag_option("--undo", "Put back a move that was interrupted and is not decided yet.")
 @seconds_option(60.0, "Wait this long for the leader of a job to hand over, and for the next one.")
 def move(context: Context, job: str, to: str | None, undo: bool, timeout: float) -> None:
     """Move JOB to another root of its group, with its checkpoints and all that it has.

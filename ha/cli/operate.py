@@ -6,7 +6,7 @@ from typing import TypeVar
 import click
 
 from ha.cli.context import Context, command, operator
-from ha.cli.options import seconds_option
+from ha.cli.options import seconds_option, value_option
 from ha.verbs.asking import REASON, ask
 from ha.verbs.table import OF_LEADER, PAUSE, RESUME, VERBS
 from leader.errors import Fenced, LeaderError, Leaderless, NoLeader
@@ -23,9 +23,7 @@ LOOK_S = 0.25  # seconds between two looks for a leader
 
 @command()
 @click.argument("job")
-@click.option(
-    "--to", "successor", metavar="CONTENDER", help="The next leader; see `ha job list`.  [default: any standby]"
-)
+@value_option("--to", str, "CONTENDER", "The next leader; see `ha job list`.  [default: any standby]", name="successor")
 @seconds_option(60.0, "Wait this long for another leader, in seconds.")
 def handover(context: Context, job: str, successor: str | None, timeout: float) -> None:
     """Have the leader of JOB hand over to another contender, and wait until that one leads."""

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from ha.cli.context import Context, command, consent
-from ha.cli.options import Seconds, printable, yes_option
+from ha.cli.options import Seconds, flag_option, printable, value_option, yes_option
 from ha.outputs.job_outputs import EVERY, ids_of, merged, outputs_of
 from ha.outputs.ledger import Gap
 from ha.outputs.lines import FOLLOW, NO_QUERY, Lines
@@ -38,8 +38,8 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> range | 
     return range(first, last + 1)
 
 
-batches_option = click.option(
-    "--batches", callback=_range, metavar="A-B", help="Only these batches: 7, 7-9, 7- or -9.  [default: all]"
+batches_option = value_option(
+    "--batches", str, "A-B", "Only these batches: 7, 7-9, 7- or -9.  [default: all]", callback=_range
 )
 
 
@@ -222,16 +222,14 @@ class Bytes(click.ParamType[int]):
     "are merged: choose longer than readers take.",
 )  # fmt: skip
 @click.option("--partition", default="", help="Only this partition and those below it, such as day=2026-11-23.")
-@click.option(
-    "--files-each", "count", type=click.IntRange(2, MOST_FILES), default=100, show_default=True, metavar="N",
-    help="As many files become one.",
-)  # fmt: skip
-@click.option(
-    "--size", type=Bytes(), default="128 MiB", show_default=True, metavar="BYTES",
-    help="Longest file that is made; files of that length are left alone.",
-)  # fmt: skip
-@click.option("--rest", is_flag=True, help="Also merge folders with fewer than N files.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be merged.")
+@value_option(
+    "--files-each", click.IntRange(2, MOST_FILES), "N", "As many files become one.", name="count", default=100
+)
+@value_option(
+    "--size", Bytes(), "BYTES", "Longest file that is made; files of that length are left alone.", default="128 MiB"
+)
+@flag_option("--rest", "Also merge folders with fewer than N files.")
+@flag_option("--dry-run", "Only say what would be merged.")
 @click.option(
     "--web", default="", metavar="HOST:PORT",
     help="HTTP address of the NameNode.  [default: as Hadoop's configuration says]",

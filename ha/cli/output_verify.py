@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import click
 
 from ha.cli.context import Context, command, consent, needs, refusals_as_errors
-from ha.cli.options import lead_option, printable, yes_option
+from ha.cli.options import flag_option, lead_option, printable, yes_option
 from ha.cli.output import batches_option, of_ledger, of_query, print_batches, target_of
 from ha.cli.progress import progress
 from ha.cli.state import silent
@@ -30,11 +30,10 @@ from leader.layout.names import OUT
 @click.argument("job")
 @click.argument("name", metavar="[OUTPUT]", required=False)
 @batches_option
-@click.option(
+@flag_option(
     "--read",
-    "reads",
-    is_flag=True,
-    help="Also read all of each output with a Spark on this host, as its readers do, and compare the number of rows.",
+    "Also read all of each output with a Spark on this host, as its readers do, and compare the number of rows.",
+    name="reads",
 )
 def verify(context: Context, job: str, name: str | None, batches: range | None, *, reads: bool) -> None:
     """Look for every file that the outputs of JOB have decided, and for every batch that Spark has committed.
@@ -134,10 +133,8 @@ def _gaps(context: Context, job: str, found: JournalOutput, rows: list[JournalBa
 @command()
 @click.argument("job")
 @click.argument("name", metavar="[OUTPUT]", required=False)
-@click.option("--accept-loss", is_flag=True, help="Complete a batch without the files that are gone; they are noted.")
-@click.option(
-    "--write-again", is_flag=True, help="If files are gone, undo the decision of a batch that has nothing in its place."
-)
+@flag_option("--accept-loss", "Complete a batch without the files that are gone; they are noted.")
+@flag_option("--write-again", "If files are gone, undo the decision of a batch that has nothing in its place.")
 @yes_option
 @lead_option
 def repair(context: Context, job: str, name: str | None, accept_loss: bool, write_again: bool) -> None:

@@ -12,7 +12,7 @@ import click
 
 from ha.cli.context import Context, needs, refusals_as_errors
 from ha.cli.context import command as made
-from ha.cli.options import printable, seconds_option
+from ha.cli.options import flag_option, printable, seconds_option
 from ha.cli.progress import copying
 from ha.config.stores import Stores
 from ha.hosts.working_directory import working_directory
@@ -22,11 +22,10 @@ from leader.layout.names import check_job
 if TYPE_CHECKING:
     from ha.preflight.check import Preflight
 
-preflight_option = click.option(
+preflight_option = flag_option(
     "--no-preflight",
-    "unchecked",
-    is_flag=True,
-    help="Do not check first, by a dry run, whether the program fits the checkpoints of JOB: see `ha job preflight`.",
+    "Do not check first, by a dry run, whether the program fits the checkpoints of JOB: see `ha job preflight`.",
+    name="unchecked",
 )
 
 

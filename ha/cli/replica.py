@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ha.cli.context import Context, command, consent, needs, operator, refusals_as_errors
-from ha.cli.options import printable, seconds_option, yes_option
+from ha.cli.options import POSITIVE, flag_option, printable, seconds_option, value_option, yes_option
 from ha.cli.progress import copying
 from ha.views.ages import ago, at_time
 from ha.views.leases import Leases, LeaseState, steady
@@ -25,36 +25,21 @@ if TYPE_CHECKING:
 @click.argument("job")
 @click.option("--to", metavar="URI", required=True, help="Root of the jobs at the other side: its setting `files`.")
 @click.option("--query", "queries", multiple=True, metavar="QUERY", help="Only this query; may be repeated.")
-@click.option("--once", is_flag=True, help="End as soon as the replica has the newest batches.")
+@flag_option("--once", "End as soon as the replica has the newest batches.")
 @seconds_option(1.0, "Time between two rounds.", "--interval")
-@click.option(
-    "--rate",
-    type=click.IntRange(min=1),
-    metavar="BYTES",
-    help="Move at most this many bytes in a second.  [default: no limit]",
+@value_option("--rate", click.IntRange(1), "BYTES", "Move at most this many bytes in a second.  [default: no limit]")
+@value_option(
+    "--calls", POSITIVE, "N", "Ask the store of JOB at most this many times in a second.  [default: no limit]"
 )
-@click.option(
-    "--calls",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="N",
-    help="Ask the store of JOB at most this many times in a second.  [default: no limit]",
-)
-@click.option(
-    "--retain",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Keep what the newest N batches that were moved need.",
-)
+@value_option("--retain", click.IntRange(1), "N", "Keep what the newest N batches that were moved need.", default=10)
 @click.option(
     "--metrics-file",
     type=click.Path(dir_okay=False, writable=True),
     metavar="FILE",
     help="Write metrics for Prometheus's node exporter into this file after each round.",
 )
-@click.option("--quiet", is_flag=True, help="Say only what goes wrong.")
-@click.option("--again", is_flag=True, help="Begin once more after the replica was promoted.")
+@flag_option("--quiet", "Say only what goes wrong.")
+@flag_option("--again", "Begin once more after the replica was promoted.")
 def replicate(
     context: Context,
     job: str,
@@ -199,9 +184,9 @@ def _of_replica(heading: str, report: "ReplicaReport", now: float) -> Iterator[s
     metavar="URI",
     help="Root of JOB at the old side, if it can be reached: JOB is cancelled there first, and must not run again.",
 )
-@click.option("--replace", is_flag=True, help="Move checkpoints that JOB has here into its trash.")
-@click.option("--dry-run", is_flag=True, help="Only say what JOB would resume from.")
-@click.option("--force", is_flag=True, help="Even if JOB is seen to be led at the old side, and may run at both.")
+@flag_option("--replace", "Move checkpoints that JOB has here into its trash.")
+@flag_option("--dry-run", "Only say what JOB would resume from.")
+@flag_option("--force", "Even if JOB is seen to be led at the old side, and may run at both.")
 @yes_option
 @seconds_option(30.0, "Wait this long for the old side to stop, and for each lease.")
 def promote(context: Context, job: str, old_files: str | None, replace: bool, force: bool) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from ha.cli.context import Context, command, consent, operator, refusals_as_errors
 from ha.cli.operate import once_led
-from ha.cli.options import printable, seconds_option, yes_option
+from ha.cli.options import flag_option, printable, seconds_option, value_option, yes_option
 from ha.spark.replication.report import SUFFIX
 from ha.spark.rewind.operated import led
 from ha.verbs.asking import ask, new_id
@@ -172,8 +172,8 @@ def request_options(seconds: float, what: str = "") -> Callable[[Callable[..., N
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
         timeout = seconds_option(seconds, what or "Wait this long for the answer, in seconds. The request stays.")
-        identity = click.option(
-            "--request-id", metavar="ID", help="Asking twice with one id is asking once.  [default: a new one]"
+        identity = value_option(
+            "--request-id", str, "ID", "Asking twice with one id is asking once.  [default: a new one]"
         )
         return click.argument("job")(timeout(identity(function)))
 
@@ -190,10 +190,9 @@ def request_options(seconds: float, what: str = "") -> Callable[[Callable[..., N
     help="Take a savepoint of the stopped job, at URI or among its own. Declared queries end after their present "
     "batches. --timeout is for these, and for the copy. Without a savepoint JOB keeps running.",
 )
-@click.option(
+@flag_option(
     "--drain",
-    is_flag=True,
-    help="With --savepoint: declared queries process all that there is first. If they have not within --timeout, JOB "
+    "With --savepoint: declared queries process all that there is first. If they have not within --timeout, JOB "
     "goes on.",
 )
 @request_options(120.0)
@@ -218,7 +217,7 @@ def cancel(context: Context, job: str, timeout: float, request_id: str | None) -
 
 
 @command()
-@click.option("--partial", is_flag=True, help="Leave out queries that have completed no batch, and name them.")
+@flag_option("--partial", "Leave out queries that have completed no batch, and name them.")
 @request_options(TIMEOUT_S, "Give the savepoint up after this time, in seconds.")
 @click.argument("uri", required=False)
 def take(context: Context, job: str, uri: str | None, partial: bool, timeout: float, request_id: str | None) -> None:

@@ -7,6 +7,7 @@ import click
 
 from ha.cli.clean import trashed
 from ha.cli.context import Context, command
+from ha.cli.options import flag_option
 from ha.cli.preflight import check_first, preflight_option, stored
 from ha.cli.requests import LIVES_S, Life, ask_and_wait, request_options
 from ha.verbs.places import DISCARD, FROM
@@ -25,9 +26,7 @@ from store.errors import StoreError
     metavar="URI|NAME",
     help="Start from this savepoint, at a URI or among JOB's own. The present checkpoints go to the trash of JOB.",
 )
-@click.option(
-    "--discard-newer", is_flag=True, help="With --from: even if JOB has done more since. That goes to its trash."
-)
+@flag_option("--discard-newer", "With --from: even if JOB has done more since. That goes to its trash.")
 @click.option(
     "--query",
     metavar="QUERY",

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from ha.cli.context import Context, agreement, command, needs, refusals_as_errors
-from ha.cli.options import lead_option, printable, yes_option
+from ha.cli.options import flag_option, lead_option, printable, yes_option
 from ha.cli.progress import copying, status
 from ha.cli.state import silent
 from ha.verbs.table import PUT_BACK
@@ -30,14 +30,16 @@ _choice = click.option(
     "again; or they stay, and their rows are published once more, under numbers after them.",
 )
 
+_dry_run = flag_option("--dry-run", "Only say what would be done; JOB may be running.")
+
 
 @command()
 @click.argument("job")
 @click.argument("query")
 @click.option("--to", type=click.IntRange(min=0), metavar="BATCH", help="The newest batch that QUERY has done then.")
 @_choice
-@click.option("--undo", is_flag=True, help="Undo the last rewind; what QUERY has done since goes into the trash.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
+@flag_option("--undo", "Undo the last rewind; what QUERY has done since goes into the trash.")
+@_dry_run
 @yes_option
 @lead_option
 def rewind(context: Context, job: str, query: str, to: int | None, choice: str | None, undo: bool) -> None:
@@ -89,8 +91,8 @@ def rewind(context: Context, job: str, query: str, to: int | None, choice: str |
 @click.option("--kafka", required=True, metavar="BROKERS|FILE", help="Kafka's brokers, or the path of a file with the "
               "settings of a client, as librdkafka names them.")  # fmt: skip
 @_choice
-@click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@_dry_run
+@yes_option
 @lead_option
 def seek(context: Context, job: str, query: str, to: str, kafka: str, choice: str | None) -> None:
     """Let QUERY of JOB go on at other offsets of its Kafka topics, with its state kept.
@@ -216,14 +218,13 @@ MOST = 100_000  # most partitions: each of them is a directory, and a task in ev
     metavar="N",
     help="The new number of state partitions, and so of the tasks that work on state.",
 )
-@click.option("--deep", is_flag=True, help="Compare all keys and values of the state by hashes, not only their number.")
-@click.option(
+@flag_option("--deep", "Compare all keys and values of the state by hashes, not only their number.")
+@flag_option(
     "--redo-begun",
-    is_flag=True,
-    help="If QUERY has begun a batch and not committed it: do it again, with the same input, under the number after "
+    "If QUERY has begun a batch and not committed it: do it again, with the same input, under the number after "
     "the next one. Outputs of this package know it again; one that goes by Spark's numbers gets its rows twice.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
+@_dry_run
 @yes_option
 @lead_option
 def rescale(context: Context, job: str, query: str, partitions: int, deep: bool, redo_begun: bool) -> None:

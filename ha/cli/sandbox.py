@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ha.cli.options import flag_option, json_option, value_option
 from ha.hosts.host_error import HostError
 from ha.sandbox import Sandbox, ServerStatus
 
@@ -29,14 +30,13 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
         except HostError as error:
             raise click.ClickException(str(error)) from error
 
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
     directory = click.option(
         "--dir",
         "directory",
         type=click.Path(path_type=Path, file_okay=False),
         help="Directory of the sandbox.  [default: hybrid-ha/sandbox in the user's state directory]",
     )
-    return directory(as_json(run))
+    return directory(json_option(run))
 
 
 @click.group()
@@ -46,10 +46,8 @@ def sandbox() -> None:
 
 @sandbox.command(epilog="Example: ha lab sandbox up --kafka")
 @_common
-@click.option(
-    "--zookeepers", type=click.Choice(["1", "3"]), help="ZooKeeper servers to run.  [default: as before, or 1]"
-)
-@click.option("--namenodes", type=click.Choice(["1", "2"]), help="NameNodes to run.  [default: as before, or 1]")
+@value_option("--zookeepers", click.Choice(["1", "3"]), None, "ZooKeeper servers to run.  [default: as before, or 1]")
+@value_option("--namenodes", click.Choice(["1", "2"]), None, "NameNodes to run.  [default: as before, or 1]")
 @click.option("--secure", is_flag=True, default=None, help="With Kerberos and TLS, as clusters of companies have them.")
 @click.option(
     "--ticket-life",
@@ -57,7 +55,7 @@ def sandbox() -> None:
     metavar="MINUTES",
     help="With --secure: how long each Kerberos ticket lasts.  [default: a day]",
 )
-@click.option("--kafka", is_flag=True, help="With a Kafka broker, and Spark's connector for it.")
+@flag_option("--kafka", "With a Kafka broker, and Spark's connector for it.")
 def up(
     directory: Path | None,
     as_json: bool,
@@ -92,7 +90,7 @@ def up(
 
 @sandbox.command(epilog="Example: ha lab sandbox down")
 @_common
-@click.option("--wipe", is_flag=True, help="Also delete the sandbox's data.")
+@flag_option("--wipe", "Also delete the sandbox's data.")
 def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
     """Stop all servers. Their data are kept unless --wipe is given."""
     box = Sandbox(directory)

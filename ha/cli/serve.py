@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ha.cli.context import Context
-from ha.cli.options import endpoints, setting_option, stores
+from ha.cli.options import endpoints, flag_option, setting_option, stores
 from ha.config.announce import announce
 from ha.config.log_setup import FORMATS, configure
 from ha.config.settings import Settings
@@ -124,23 +124,20 @@ class _LocalServices:
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.argument("job")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--again", is_flag=True, help="Run COMMAND even if the job had ended before this process began.")
-@click.option(
+@flag_option("--again", "Run COMMAND even if the job had ended before this process began.")
+@flag_option(
     "--stay",
-    is_flag=True,
-    help="Do not exit when the job has ended, and contend for nothing until it runs again: for a supervisor that "
+    "Do not exit when the job has ended, and contend for nothing until it runs again: for a supervisor that "
     "starts again whatever ends.",
 )
-@click.option(
+@flag_option(
     "--spark",
-    is_flag=True,
-    help="COMMAND is a PySpark program that does not import this package: store the checkpoints of its queries in the "
+    "COMMAND is a PySpark program that does not import this package: store the checkpoints of its queries in the "
     "leader's directory, and publish each completed batch.",
 )
-@click.option(
+@flag_option(
     "--engine",
-    is_flag=True,
-    help="COMMAND is a PySpark program that uses ha.spark.Job or ha.spark.lead: keep its JVM and its queries running "
+    "COMMAND is a PySpark program that uses ha.spark.Job or ha.spark.lead: keep its JVM and its queries running "
     "when it dies, and start only the program again.",
 )
 @click.option(
@@ -149,9 +146,7 @@ class _LocalServices:
     metavar="URI|NAME",
     help="Begin from this savepoint, once: a job that was started from it before goes on from where it is.",
 )
-@click.option(
-    "--discard-newer", is_flag=True, help="With --from: even if JOB has done more since. That goes to its trash."
-)
+@flag_option("--discard-newer", "With --from: even if JOB has done more since. That goes to its trash.")
 @setting_option("standby", metavar="cold|warm")
 @setting_option("cleanup")
 @setting_option("rerun")

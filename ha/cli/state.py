@@ -12,7 +12,7 @@ import click
 
 from ha.cli.context import Context, command, needs, table
 from ha.cli.inspect import checkpoints, inspected
-from ha.cli.options import printable
+from ha.cli.options import flag_option, printable, value_option
 from leader.errors import InvalidName, LeaderError
 
 if TYPE_CHECKING:
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     metavar="COLUMN=VALUE",
     help="Only keys with this value, as text; window.start=... is a part of a column. Repeat it for more columns.",
 )
-@click.option("--changes", is_flag=True, help="Show what the batch has changed, not the whole state after it.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="Show at most so many keys."
-)
+@flag_option("--changes", "Show what the batch has changed, not the whole state after it.")
+@value_option("--limit", click.IntRange(1, 1_000_000), None, "Show at most so many keys.", default=20)
 def state(
     context: Context,
     target: str,

@@ -13,7 +13,7 @@ import msgspec
 
 from ha.cli.context import Context, operator
 from ha.cli.context import command as made
-from ha.cli.options import printable
+from ha.cli.options import flag_option, printable
 from ha.cli.preflight import check_first, given, preflight_option, stored
 from ha.config.stores import Stores
 from ha.views.ages import at_time
@@ -43,7 +43,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
     "read it: store no secrets. May be given several times.",
 )  # fmt: skip
 @click.option("--version", "number", type=click.IntRange(1), metavar="N", help="Roll back: store version N once more.")
-@click.option("--list", "as_list", is_flag=True, help="Show the stored versions, oldest first; store nothing.")
+@flag_option("--list", "Show the stored versions, oldest first; store nothing.", name="as_list")
 @preflight_option
 def submit(
     context: Context,

@@ -143,6 +143,9 @@ NAMES = {
 }  # fmt: skip
 """A verb as such, which nobody is asked to type: "it was not started by `ha run`"."""
 
+DOCUMENTING = {"setting", "seconds", "value_option", "flag_option"}
+"""Functions whose texts are documentation."""
+
 OPEN = {"COMMAND", "URI"}
 """What a message may leave open: the command line of a program, and another place."""
 
@@ -155,7 +158,7 @@ def messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
             left.add(id(node.value))
         elif isinstance(node, ast.keyword) and node.arg == "help":
             left.update(map(id, ast.walk(node.value)))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"setting", "seconds"}:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DOCUMENTING:
             left.update(map(id, ast.walk(node)))
         elif isinstance(node, ast.JoinedStr):
             if id(node) not in left:
