@@ -24,7 +24,7 @@ LONGEST_S = 90 * 86_400  # the longest drain: a host that is away for longer sho
 @click.option("--reason", default="", metavar="TEXT", help="Say why, in one line: `ha job list` shows it.")
 @value_option(
     "--for",
-    Seconds(),
+    Seconds(LONGEST_S),
     "DURATION",
     "After this time, by its own clock, the host may lead again even without `ha host undrain`.",
     name="lasts",
