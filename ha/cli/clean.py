@@ -25,7 +25,6 @@ REMOVE = "ha checkpoint sweep {} --remove"  # what undoes that a query got a che
 
 
 @command()
-@click.argument("job")
 def clean(context: Context, job: str) -> None:
     """Move the leftovers of JOB into its trash: graph, blobs and Spark's checkpoints. JOB must have ended for good."""
     if is_left(found := summary(context.admin, job, context.leases)):
@@ -40,7 +39,6 @@ def clean(context: Context, job: str) -> None:
 
 
 @command("list")
-@click.argument("job")
 def list_trash(context: Context, job: str) -> None:
     """Print the trash of JOB, oldest first: time, name, folders, and whether it can be restored."""
     with refusals_as_errors(changes=False):
@@ -67,7 +65,6 @@ def trashed(context: Context, job: str) -> set[tuple[str, str]]:
 
 
 @command()
-@click.argument("job")
 @click.option("--query", help="Restore the checkpoint of QUERY that was replaced last. No process may lead JOB.")
 @lead_option
 def restore(context: Context, job: str, query: str | None, timeout: float) -> None:
@@ -88,7 +85,6 @@ def restore(context: Context, job: str, query: str | None, timeout: float) -> No
 
 
 @command()
-@click.argument("job")
 @click.option(
     "--older-than",
     type=click.FloatRange(min=0, min_open=True),
@@ -110,7 +106,6 @@ def empty(context: Context, job: str, older_than: float | None, yes: bool) -> No
 
 
 @command()
-@click.argument("target", metavar="JOB|URI")
 @flag_option("--dry-run", "Only say what would be moved.")
 @flag_option("--undo", "Put back what the last sweep has moved.")
 @click.option(

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("job")
-@click.argument("query")
-@click.argument("uri")
 @flag_option("--replace", "Move a checkpoint that QUERY has in JOB into the trash of JOB.")
 @click.option(
     "--map",
@@ -63,9 +60,6 @@ def import_(
 
 
 @command()
-@click.argument("job")
-@click.argument("query")
-@click.argument("uri")
 @value_option("--batch", click.IntRange(0), "N", "Copy it as it was after batch N.  [default: the newest]")
 def export(context: Context, job: str, query: str, uri: str, batch: int | None) -> None:
     """Copy the checkpoint of QUERY in JOB to URI: what a restart after one batch needs. JOB may be running.

@@ -20,7 +20,6 @@ LONGEST_S = 90 * 86_400  # the longest drain: a host that is away for longer sho
 
 
 @command()
-@click.argument("host")
 @click.option("--reason", default="", metavar="TEXT", help="Say why, in one line: `ha job list` shows it.")
 @value_option(
     "--for",
@@ -88,7 +87,6 @@ def drain(
 
 
 @command()
-@click.argument("host")
 def undrain(context: Context, host: str) -> None:
     """Let HOST lead again. Nothing moves by itself; no error if it is known, and not drained."""
     done = put_back(context.admin, check_contender(host))

@@ -23,7 +23,6 @@ RIGHT = ("EPOCH", "BELIEF", "FOR", "STARTS", "MEMORY")
 
 
 @command()
-@click.argument("job", required=False)
 def status(context: Context, job: str | None) -> None:
     """Show the sidecars, daemons and agents of this user on this host, or only those that contend for JOB.
 

@@ -28,8 +28,6 @@ _OF_STORES = ("STORE", "PARTITIONS", "KEYS", "AS OF BATCH", "SKEW", "BYTES", "SK
 
 
 @command()
-@click.argument("target", metavar="JOB|URI")
-@click.argument("query", required=False)
 @value_option(
     "--batch", click.IntRange(0), "N", "Describe it as of batch N.  [default: the newest that can be continued]"
 )

@@ -68,7 +68,6 @@ def list_jobs(context: Context, states: tuple[str, ...], form: str | None, watch
 
 
 @command()
-@click.argument("job")
 @shown_as
 def show(context: Context, job: str, form: str | None, watch: bool) -> None:
     """Tell what is known of JOB on one screen: state, leader, batches, standbys, the last failure, what can be done.
@@ -163,7 +162,6 @@ _QUERIES = ("QUERY", "STATE", "REGION", "RESTARTS", "READS", "WRITES", "RUN ID",
 
 
 @command()
-@click.argument("job")
 def queries(context: Context, job: str) -> None:
     """Show the queries that JOB has declared with ha.spark.Job: state, region, restarts, last error.
 
@@ -186,7 +184,6 @@ def _declared(job: str, found: views.Queries) -> Iterator[str]:
 
 
 @command()
-@click.argument("job")
 def exceptions(context: Context, job: str) -> None:
     """Print the newest failures of JOB, oldest first: time, host, epoch, query, class and message.
 
@@ -205,7 +202,6 @@ def _failures(found: Iterable[FailureRow]) -> Iterator[str]:
 
 
 @command("history")
-@click.argument("job")
 def show_history(context: Context, job: str) -> None:
     """Print the grants of JOB, oldest first: time, epoch, contender, why it got the lease, and how it ended.
 
@@ -227,7 +223,6 @@ FOLLOW_EVERY_S = 0.2
 
 
 @command()
-@click.argument("job")
 @flag_option("--previous", "Of the run before.")
 @click.option("--lines", "-n", type=click.IntRange(min=0), help="Only so many of the last lines.  [default: all]")
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is written from now on, until interrupted.")

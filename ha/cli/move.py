@@ -67,7 +67,6 @@ def _loads(rows: list[RootView]) -> Iterator[str]:
 
 
 @command()
-@click.argument("job")
 @click.option("--to", metavar="ROOT", help="Root of the group in `files`: its URI, or the nameservice or host in it.")
 @flag_option("--undo", "Put back a move that was interrupted and is not decided yet.")
 @seconds_option(60.0, "Wait this long for the leader of a job to hand over, and for the next one.")

@@ -22,7 +22,6 @@ LOOK_S = 0.25  # seconds between two looks for a leader
 
 
 @command()
-@click.argument("job")
 @value_option("--to", str, "CONTENDER", "The next leader; see `ha job list`.  [default: any standby]", name="successor")
 @seconds_option(60.0, "Wait this long for another leader, in seconds.")
 def handover(context: Context, job: str, successor: str | None, timeout: float) -> None:
@@ -89,7 +88,6 @@ def once_led(do: Callable[[], T], end: float) -> T:
 
 
 @command()
-@click.argument("job")
 @click.option(
     "--reason", default="", metavar="TEXT", help="Say why, in one line: `ha job list` and all standbys show it."
 )
@@ -104,7 +102,6 @@ def pause(context: Context, job: str, reason: str) -> None:
 
 
 @command()
-@click.argument("job")
 def resume(context: Context, job: str) -> None:
     """End the pause of JOB: standbys take over again when they must. No error if it is not paused."""
     request = ask(context.admin, job, RESUME, None, operator())

@@ -44,8 +44,6 @@ batches_option = value_option(
 
 
 @command("list")
-@click.argument("job")
-@click.argument("name", metavar="[OUTPUT]", required=False)
 @batches_option
 def list_outputs(context: Context, job: str, name: str | None, batches: range | None) -> None:
     """Show the outputs of JOB, how far each has come and its gaps; with --batches what each of these consists of.
@@ -99,8 +97,6 @@ def _progress(each: JournalOutput, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 @command("begin-anew")
-@click.argument("job")
-@click.argument("name", metavar="OUTPUT")
 @yes_option
 def begin_anew(context: Context, job: str, name: str) -> None:
     """Let another query continue OUTPUT of JOB, or its query with another checkpoint.
@@ -214,8 +210,6 @@ class Bytes(click.ParamType[int]):
 
 
 @command()
-@click.argument("job")
-@click.argument("name", metavar="[OUTPUT]", required=False)
 @click.option(
     "--older-than", type=Seconds(LONGEST_S), default="1 h", show_default=True, metavar="DURATION",
     help="Only files that were written so long ago. A reader that has listed files and not read them yet fails if they "

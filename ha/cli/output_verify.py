@@ -27,8 +27,6 @@ from leader.layout.names import OUT
 
 
 @command()
-@click.argument("job")
-@click.argument("name", metavar="[OUTPUT]", required=False)
 @batches_option
 @flag_option(
     "--read",
@@ -131,8 +129,6 @@ def _gaps(context: Context, job: str, found: JournalOutput, rows: list[JournalBa
 
 
 @command()
-@click.argument("job")
-@click.argument("name", metavar="[OUTPUT]", required=False)
 @flag_option("--accept-loss", "Complete a batch without the files that are gone; they are noted.")
 @flag_option("--write-again", "If files are gone, undo the decision of a batch that has nothing in its place.")
 @yes_option

@@ -18,7 +18,6 @@ from leader.lookup.answers import Answer, Source, nobody_leads
 
 
 @command()
-@click.argument("job")
 @timeout_option
 def leader(context: Context, job: str, timeout: float) -> None:
     """Print the leader of JOB. Exit with 3 if it has none, with 4 if no store answers in time."""
@@ -42,7 +41,6 @@ def _checked(context: Context, answer: Answer) -> Answer:
 
 
 @command()
-@click.argument("job")
 def watch(context: Context, job: str) -> None:
     """Print the leader of JOB, then one line for each change, until interrupted."""
     with Client(context.settings) as client:
@@ -52,7 +50,6 @@ def watch(context: Context, job: str) -> None:
 
 
 @command()
-@click.argument("job")
 @timeout_option
 def newest(context: Context, job: str, timeout: float) -> None:
     """Print the next checkpoint id of JOB and the newest completed checkpoint of each of its queries."""
@@ -68,7 +65,6 @@ def newest(context: Context, job: str, timeout: float) -> None:
 
 
 @command()
-@click.argument("job")
 @timeout_option
 def checkpoints(context: Context, job: str, timeout: float) -> None:
     """List the completed checkpoints of JOB that are kept, newest last.

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("job")
 @click.option("--to", metavar="URI", required=True, help="Root of the jobs at the other side: its setting `files`.")
 @click.option("--query", "queries", multiple=True, metavar="QUERY", help="Only this query; may be repeated.")
 @flag_option("--once", "End as soon as the replica has the newest batches.")
@@ -125,7 +124,6 @@ def _moved(each: "QueryRound") -> str:
 
 
 @command()
-@click.argument("job")
 @click.option("--to", metavar="URI", required=True, help="Root of the jobs at the other side: its setting `files`.")
 def status(context: Context, job: str, to: str) -> None:
     """Show how far the replica of JOB below URI was after the last round, and whether a process replicates it now."""
@@ -178,7 +176,6 @@ def _of_replica(heading: str, report: "ReplicaReport", now: float) -> Iterator[s
 
 
 @command()
-@click.argument("job")
 @click.option(
     "--old-files",
     metavar="URI",

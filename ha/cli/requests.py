@@ -175,7 +175,7 @@ def request_options(seconds: float, what: str = "") -> Callable[[Callable[..., N
         identity = value_option(
             "--request-id", str, "ID", "Asking twice with one id is asking once.  [default: a new one]"
         )
-        return click.argument("job")(timeout(identity(function)))
+        return timeout(identity(function))
 
     return add
 
@@ -219,7 +219,6 @@ def cancel(context: Context, job: str, timeout: float, request_id: str | None) -
 @command()
 @flag_option("--partial", "Leave out queries that have completed no batch, and name them.")
 @request_options(TIMEOUT_S, "Give the savepoint up after this time, in seconds.")
-@click.argument("uri", required=False)
 def take(context: Context, job: str, uri: str | None, partial: bool, timeout: float, request_id: str | None) -> None:
     """Take a savepoint of JOB: all its queries at a consistent cut, at URI or among its own.
 
@@ -237,7 +236,6 @@ def take(context: Context, job: str, uri: str | None, partial: bool, timeout: fl
 
 
 @command("list")
-@click.argument("job")
 def list_savepoints(context: Context, job: str) -> None:
     """List JOB's own savepoints, oldest first."""
     from ha.spark.savepoints.places import own  # noqa: PLC0415  # loads what copies
@@ -252,8 +250,6 @@ def list_savepoints(context: Context, job: str) -> None:
 
 
 @command()
-@click.argument("job")
-@click.argument("where", metavar="URI|NAME")
 @yes_option
 def dispose(context: Context, job: str, where: str, yes: bool) -> None:
     """Delete the savepoint of JOB at URI, or its own one of that NAME, after a question. Nothing brings it back."""

@@ -34,8 +34,6 @@ _dry_run = flag_option("--dry-run", "Only say what would be done; JOB may be run
 
 
 @command()
-@click.argument("job")
-@click.argument("query")
 @click.option("--to", type=click.IntRange(min=0), metavar="BATCH", help="The newest batch that QUERY has done then.")
 @_choice
 @flag_option("--undo", "Undo the last rewind; what QUERY has done since goes into the trash.")
@@ -79,8 +77,6 @@ def rewind(context: Context, job: str, query: str, to: int | None, choice: str |
 
 
 @command()
-@click.argument("job")
-@click.argument("query")
 @click.option(
     "--to",
     required=True,
@@ -209,8 +205,6 @@ MOST = 100_000  # most partitions: each of them is a directory, and a task in ev
 
 
 @command()
-@click.argument("job")
-@click.argument("query")
 @click.option(
     "--partitions",
     type=click.IntRange(1, MOST),

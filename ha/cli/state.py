@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("target", metavar="JOB|URI")
-@click.argument("query", required=False)
 @click.option("--batch", type=click.IntRange(min=0), metavar="N", help="State after batch N.  [default: the newest]")
 @click.option("--operator", type=click.IntRange(min=0), metavar="ID", help="Number of the operator, if there are more.")
 @click.option("--store", metavar="NAME", help="Store of a join, or variable of transformWithState.")

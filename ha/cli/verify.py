@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("target", metavar="JOB|URI")
-@click.argument("query", required=False)
 @flag_option(
     "--checksums",
     "Also read every file that is needed, and compare the check sums that there are: Spark's, those in the files, "
