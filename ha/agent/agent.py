@@ -6,14 +6,14 @@ wait to take its place, and pass it the jobs that they were given.
 
 import logging
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from ha.agent.finder import WANTED_EVERY, leave_mark
 from ha.agent.warmer import Subscriptions, Warmer
 from ha.agent.writer import SnapshotWriter
 from ha.config.snapshot_dir import SnapshotDirectory, open_directory
-from ha.listening.outage import Outage
+from ha.listening.throttle import Outage
 from leader.lookup.answers import Look, Looks, Snapshot
 from leader.lookup.rate_limit import JOB_PAUSE_S
 from store.clock import now
@@ -47,18 +47,17 @@ class Agent:
         *,
         audit: float,
         fresh: float,
-        http: str = "",
     ) -> None:
         """Prepare."""
         # `reader`: asks the stores. `place`: where the snapshots lie; None to write none. `named`: jobs that are kept
         # warm even if no process asks for them. `audit`: seconds after which the reader compares what ZooKeeper says
-        # with HDFS; written into each snapshot. `fresh`: seconds for which a snapshot may be used. `http`: where the
-        # HTTP API answers; written into the directory for people.
+        # with HDFS; written into each snapshot. `fresh`: seconds for which a snapshot may be used.
         self._place = place
         self._named = frozenset(named)
         self._audit = audit
         self.fresh = fresh
-        self.http = http
+        self.http = ""
+        """Where the HTTP API answers; written into the directory for people."""
         self.subscriptions = Subscriptions()
         self._writer: SnapshotWriter | None = None
         self._writing = threading.Lock()
@@ -98,12 +97,9 @@ class Agent:
 
     def _write(self, job: str, look: Look) -> None:
         snapshot = snapshot_of(job, look, self.fresh)
-        with self._writing:
-            if self._writer is not None and self.warmer.keeps(job):  # otherwise the file of a forgotten job would stay
-                try:
-                    self._writer.write(snapshot)
-                except OSError as error:
-                    self._stop_writing(error)
+        with self._the_writer() as writer:
+            if writer is not None and self.warmer.keeps(job):  # otherwise the file of a forgotten job would stay
+                writer.write(snapshot)
 
     # --- the agent that writes
 
@@ -154,14 +150,10 @@ class Agent:
                 self._write(job, look)
 
     def _beat(self, good_until: float) -> None:
-        with self._writing:
-            if self._writer is not None:
-                try:
-                    self._writer.beat(good_until, self.http)
-                except OSError as error:
-                    self._stop_writing(error)
-                else:
-                    self._works()
+        with self._the_writer() as writer:
+            if writer is not None:
+                writer.beat(good_until, self.http)
+                self._works()
 
     def _works(self) -> None:
         self._outage.works()
@@ -170,12 +162,9 @@ class Agent:
             _log.info("This process answers lookups of this host, in %s.", self._place.path)
 
     def _scan(self) -> None:
-        with self._writing:
-            try:
-                wanted = list(self._writer.wanted()) if self._writer is not None else []
-            except OSError as error:
-                self._stop_writing(error)
-                return
+        wanted: list[str] = []
+        with self._the_writer() as writer:
+            wanted = list(writer.wanted()) if writer is not None else []
         for job in wanted:
             self.warmer.want(job)
 
@@ -183,10 +172,9 @@ class Agent:
         for job in self._named if self._writer is not None else ():
             self.warmer.want(job)
         for job in self.warmer.forget():
-            with self._writing:
+            with self._writing, suppress(OSError):
                 if self._writer is not None:
-                    with suppress(OSError):
-                        self._writer.remove(job)
+                    self._writer.remove(job)
 
     def _leave_marks(self) -> None:
         """Ask the agent that writes to keep the jobs that this process was given."""
@@ -197,12 +185,17 @@ class Agent:
             for job in self._named:
                 leave_mark(directory, job)
 
-    def _stop_writing(self, error: OSError) -> None:
-        """Close the writer, to open the directory and take its lock again; called with the writer's lock held."""
-        assert self._writer is not None, "only the agent that writes can fail to"
-        self._writer.close()
-        self._writer = None
-        self._outage.fails(error.strerror or error)
+    @contextmanager
+    def _the_writer(self) -> Iterator[SnapshotWriter | None]:
+        """Give the writer, if there is one, to one thread. One that fails is closed: its lock is taken again later."""
+        with self._writing:
+            try:
+                yield self._writer
+            except OSError as error:
+                assert self._writer is not None, "only the agent that writes can fail to"
+                self._writer.close()
+                self._writer = None
+                self._outage.fails(error.strerror or error)
 
 
 def snapshot_of(job: str, look: Look, fresh: float) -> Snapshot:

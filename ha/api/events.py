@@ -25,7 +25,7 @@ from starlette.responses import Response
 from ha.api.operations import AGAIN_S, PREFIX, Operation
 from ha.api.process import ApiStores
 from ha.api.reads import Reads, Shared
-from ha.listening.limits import most_connections
+from ha.listening.connections import most_connections
 from ha.listening.problems import problem
 from ha.listening.shares import EventStream, Share, Shares
 from ha.views.jobs import JobSummary, summary
@@ -151,7 +151,7 @@ class Events:
                 found = await self._latest(shared)
                 parts, trouble_said = list(news(found)), ""
             except (LeaderError, StoreError, TimeoutError) as error:
-                parts, trouble_said = [], _sentence(error)
+                parts, trouble_said = [], str(error) or "No store answers in time."
             if trouble_said and trouble_said != said:
                 parts = [_event("trouble", trouble_said)]
             elif said and not trouble_said:
@@ -185,7 +185,3 @@ def look(admin: JobAdmin, job: str, leases: Leases) -> Look:
 def _event(name: str, data: Any) -> bytes:
     # JSON of msgspec has no line break in it, whatever a name contains.
     return f"event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
-
-
-def _sentence(error: Exception) -> str:
-    return str(error) or "No store answers in time."

@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ha.api.operations import PREFIX, Operation, encoded
-from ha.api.posts import asker, begin_thread, post
+from ha.api.operations import PREFIX, Operation, asker, begin_thread, encoded, posted
 from ha.api.process import ApiStores
 from ha.drain.drain import Drained, HostDrain, Undrained, undrain
 from ha.drain.known import known_as
@@ -77,25 +76,24 @@ class Hosts:
     def operations(self) -> list[Operation]:
         """Return what can be asked of a host."""
         path, refusals = f"{PREFIX}/hosts/{{host}}", (400, 404, 500)
+
+        def get(request: Request) -> HostState:
+            return self._state(_host(request))
+
         return [
-            Operation(path, self._get, "Whether a host is drained, and how far that is.", HostState, refusals=refusals),
-            Operation(
+            Operation(path, get, "Whether a host is drained, and how far that is.", HostState, refusals=refusals),
+            posted(
                 f"{path}/drain",
-                post(DrainAsked, self._drain),
+                DrainAsked,
+                self._drain,
                 "Move all leaderships off a host, and keep it from leading; asking while that goes on asks once.",
                 HostState,
-                status=202,
-                refusals=(*refusals, 413, 415),
-                body=DrainAsked,
-                method="POST",
+                refusals,
             ),
             Operation(
                 f"{path}/undrain", self._undrain, "Let a host lead again.", Undrained, refusals=refusals, method="POST"
             ),
         ]
-
-    def _get(self, request: Request) -> HostState:
-        return self._state(_host(request))
 
     def _drain(self, request: Request, asked: DrainAsked) -> Response:
         host = _host(request)

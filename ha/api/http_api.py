@@ -1,6 +1,7 @@
 """The HTTP API of a daemon, sidecar or agent: what the stores say of jobs, what this process does, and the web page."""
 
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -10,12 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
-from ha.api import logs, page, probes, requests
+from ha.api import logs, probes, requests
 from ha.api.events import Events
 from ha.api.hosts import Hosts
 from ha.api.leaders import Leaders
-from ha.api.operations import PREFIX, document, encoded
-from ha.api.operations import routes as operation_routes
+from ha.api.operations import PREFIX, document, encoded, routes
 from ha.api.own_processes import OwnProcesses
 from ha.api.process import ApiStores, StatusSource
 from ha.api.reads import Reads
@@ -26,6 +26,26 @@ from ha.listening.server import HttpServer
 from ha.listening.tokens import Role
 
 WHAT = "The HTTP API"
+
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+PAGE = {
+    f"/{'' if each.name == 'index.html' else each.name}": (each.read_bytes(), _TYPES[each.name.rpartition(".")[2]])
+    for each in files("ha.api").joinpath("web").iterdir()
+    if each.name.rpartition(".")[2] in _TYPES
+}
+"""The web page: files that any browser may load, by their paths. They hold no data, and fetch all that they show."""
+
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+"""The browser is to load nothing from elsewhere, to run no script of a document, and to show the page in no frame."""
 
 
 class HttpApi:
@@ -56,15 +76,15 @@ class HttpApi:
             *(leaders.operations() if leaders is not None else ()),
         ]
         described = document(offered, _version())
-        self._open = frozenset({*(each.path for each in offered if each.probe), *page.PATHS})
+        self._open = frozenset({*(each.path for each in offered if each.probe), *PAGE})
         self._operate = frozenset(each.method for each in offered) - {"GET"}
-        routes = [
-            *operation_routes(offered),
-            *page.routes(),
+        answering = [
+            *routes(offered),
+            *(Route(path, _file) for path in sorted(PAGE)),
             Route(f"{PREFIX}/openapi.json", lambda _: encoded(described)),
             Route("/metrics", self._metrics),
         ]
-        application = Starlette(routes=routes, exception_handlers={HTTPException: of_exception})
+        application = Starlette(routes=answering, exception_handlers={HTTPException: of_exception})
         # A path with an extra slash is not found: a redirect would go where the request's Host header says.
         application.router.redirect_slashes = False
         host, _ = parse_listen(listen)
@@ -114,3 +134,8 @@ def _version() -> str:
         return version("hybrid-ha")
     except PackageNotFoundError:  # it runs from its sources
         return "unknown"
+
+
+async def _file(request: Request) -> Response:
+    content, kind = PAGE[request.scope["path"]]
+    return Response(content, headers=PAGE_HEADERS, media_type=kind)

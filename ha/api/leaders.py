@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from ha.agent.agent import Agent
 from ha.api.operations import PREFIX, Operation, encoded
-from ha.listening.limits import most_connections
+from ha.listening.connections import most_connections
 from ha.listening.problems import problem
 from ha.listening.shares import Share, Shares
 from ha.views.records import LeaderView, leader_view

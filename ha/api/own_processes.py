@@ -18,8 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ha.api.operations import PREFIX, Operation, encoded
-from ha.api.posts import asker, begin_thread, lacking, post
+from ha.api.operations import PREFIX, Operation, asker, begin_thread, encoded, lacking, posted
 from ha.api.process import ApiStores
 from ha.api.requests import allowed, bodies, verb_of
 from ha.verbs.asking import new_id
@@ -67,16 +66,7 @@ class OwnProcesses:
         path, body = f"{PREFIX}/jobs/{{job}}/operations", bodies(OF_PROCESS)
         summary = "Hand over, rewind or rescale a query, sweep, promote or move the job; a process of its own does it."
         return [
-            Operation(
-                path,
-                post(body, self._begin),
-                summary,
-                OperationState,
-                status=202,
-                refusals=(400, 403, 409, 413, 415, 500),
-                body=body,
-                method="POST",
-            ),
+            posted(path, body, self._begin, summary, OperationState, (400, 403, 409, 500)),
             Operation(f"{path}/{{id}}", self._get, "How far an operation is.", OperationState, refusals=(400, 404)),
         ]
 

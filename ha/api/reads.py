@@ -2,23 +2,32 @@
 
 import threading
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from starlette.requests import Request
 
 from ha.api.operations import PREFIX, Operation
 from ha.api.process import ApiStores
-from ha.checkpoints.inspection import Inspection
+from ha.checkpoints.checkpoint_reader import CheckpointReader
+from ha.checkpoints.inspection import Inspection, inspect
+from ha.checkpoints.trees import Tree
+from ha.spark.replication.report import REPORT, ReplicatedQuery, decoded, promoted
+from ha.spark.stored.locations import check_query
 from ha.views import records
-from ha.views.checkpoints import inspection
+from ha.views.ages import at_time
 from ha.views.jobs import JobSummary, summaries, summary
-from ha.views.leases import Leases
+from ha.views.leases import Leases, steady
 from ha.views.queries import Queries, queries
 from ha.views.records import CheckpointRow, FailureRow, GrantRow
-from ha.views.replicas import ReplicaView, replica
 from ha.views.story import JobStory, story
+from leader.errors import NoLeader, Unreachable
 from leader.job.admin import JobAdmin
+from leader.layout.names import SPARK
+from store.bounded import BoundedFiles
 from store.clock import now
+from store.errors import NotFound
 
 T = TypeVar("T")
 
@@ -120,3 +129,55 @@ class Reads:
 
     def _judged(self, view: Callable[[JobAdmin, str, Leases], Any]) -> Callable[[Request], Any]:
         return lambda request: view(self._stores.admin(), request.path_params["job"], self._stores.leases())
+
+
+def inspection(admin: JobAdmin, files: BoundedFiles, job: str, query: str) -> Inspection:
+    """Inspect the checkpoint of a query. Costs a list for each partition of its state, and reads small files."""
+    # `admin`: of the jobs. `files`: the same file system, to read the checkpoint. `query`: name of the query.
+    # NoLeader: also if there is no such checkpoint. Unreachable: this process cannot read checkpoints.
+    if find_spec("pyarrow") is None:
+        raise Unreachable("Reading checkpoints needs pyarrow on this host: pip install 'hybrid-ha[spark]'.")
+    directory = admin.directory(job)
+    try:
+        return inspect(CheckpointReader(Tree(files, directory.at(f"{SPARK}/{check_query(query)}"))))
+    except NotFound as error:
+        directory.list()  # says so if another leader has just taken over
+        raise NoLeader(f"Job {job!r} has no checkpoint of a query {query!r}.") from error
+
+
+class ReplicaRow(msgspec.Struct, frozen=True):
+    """One query of a replica; see :class:`ha.spark.replication.report.ReplicatedQuery`."""
+
+    query: str
+    batch: int | None
+    newest: int | None
+    behind: int
+    level_at: str | None
+    problem: str
+
+
+class ReplicaView(msgspec.Struct, frozen=True):
+    """One replica, as its replicator last wrote it down; ``replicated`` says whether one runs now."""
+
+    source: str
+    at: str | None
+    promoted: bool
+    replicated: bool
+    queries: list[ReplicaRow]
+
+
+def replica(admin: JobAdmin, job: str, leases: Leases) -> ReplicaView:
+    """Return how far a replica is; ``job`` is its own name, which ends in ``.replica``."""
+    # NoLeader: also if it is no replica with a completed round.
+    directory, _, _, lease = steady(lambda: leases.look(admin, job))
+    try:
+        ended, report = promoted(directory), decoded(directory.read(REPORT))
+    except NotFound as error:
+        raise NoLeader(f"Job {job!r} is no replica, or no round of its replication has ended.") from error
+    at, rows = at_time(int(report.at * 1000)), [_replica_row(each) for each in report.queries]
+    return ReplicaView(report.source, at, ended, lease.held, rows)
+
+
+def _replica_row(query: ReplicatedQuery) -> ReplicaRow:
+    at = at_time(int(query.level_at * 1000)) if query.level_at else None
+    return ReplicaRow(query.name, query.batch, query.newest, query.behind, at, query.problem)

@@ -12,8 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from ha.api.operations import PREFIX, Operation, encoded
-from ha.api.posts import asker, post
+from ha.api.operations import PREFIX, Operation, asker, encoded, posted
 from ha.api.process import ApiStores
 from ha.verbs.asking import ask, find
 from ha.verbs.places import check_allowed, check_arguments
@@ -75,16 +74,14 @@ def operations(stores: ApiStores, roots: Sequence[str]) -> list[Operation]:
         return found
 
     return [
-        Operation(
+        posted(
             path,
-            post(body, ask_for),
+            body,
+            ask_for,
             "Ask the job's leader to stop, cancel or restart it, to restart a query, or to take a savepoint; or "
             "pause and resume it, which needs no leader.",
             Request,
-            status=202,
-            refusals=(400, 403, 404, 409, 413, 415, 500),
-            body=body,
-            method="POST",
+            (400, 403, 404, 409, 500),
         ),
         Operation(f"{path}/{{id}}", get, "How far a request has come.", Request, refusals=(400, 404, 409, 500)),
     ]

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ha.cli.context import Context, command
+from ha.cli.options import flag_option
 from ha.history import edits
 from ha.history.checker import GUARANTEES, check
 from ha.history.events import (
@@ -54,7 +55,7 @@ class Unusable(click.ClickException):
     multiple=True,
     help="A segment of the NameNode's edit log, as printed by `hdfs oev -p xml`. Give all segments of the time span.",
 )
-@click.option("--timeline", "with_timeline", is_flag=True, help="First print all changes in the order of time.")
+@flag_option("--timeline", "First print all changes in the order of time.", name="with_timeline")
 def check_history(
     context: Context, directory: Path, job: str | None, segments: tuple[Path, ...], with_timeline: bool
 ) -> None:
@@ -98,9 +99,7 @@ def _fields(events: Sequence[Event], violations: Sequence[Violation]) -> dict[st
         "seconds": round(events[-1].at - events[0].at, 3),
         "jobs": {job: _job([event for event in events if event.job == job]) for job in _jobs(events)},
         "checked": {name: _seen(events, name) for name in GUARANTEES},
-        "violations": [
-            {"guarantee": found.guarantee, "at": found.at, "sentence": found.sentence} for found in violations
-        ],
+        "violations": violations,
     }
 
 

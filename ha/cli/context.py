@@ -27,12 +27,13 @@ from ha.placement.place import roots_of
 from ha.views.leases import Leases
 from leader.errors import LeaderError, NoLeader, Unreachable
 from leader.job.admin import JobAdmin
-from leader.job.fenced_directory import FencedDirectory
 from store.errors import AlreadyExists, Conflict, Invalid, NotFound, NotSent, StoreError, Unknown
 from store.outcome import doubts
 from store.traits import traits
 
 LOOK_S = 1.0  # seconds for another look at a file system that has not answered
+
+SHOWN = {"target": "JOB|URI", "name": "OUTPUT", "where": "URI|NAME"}  # how the help calls an argument
 
 COMMON = ("dry_run", "yes", "timeout")  # options that are the context's, unless a command takes them itself
 
@@ -86,10 +87,6 @@ class Context:
         """Whether jobs are led, as one look finds it."""
         return Leases(self.stores)
 
-    def directory(self, job: str) -> FencedDirectory:
-        """Return the present directory of a job; it raises ``NoLeader`` if there is none."""
-        return self.admin.directory(job)
-
     def where(self, job: str | None = None) -> str:
         """Return a sentence for what is not there: which setting says where to look, and the nearest names of jobs."""
         source = self.gathered.sources["files"]
@@ -131,7 +128,10 @@ class Context:
 
 
 def command(name: str | None = None, **more: Any) -> Callable[[Callable[..., object]], click.Command]:
-    """Make a command of a function whose first parameter is its context; it gets the options that all have."""
+    """Make a command of a function whose first parameter is its context; it gets the options that all have.
+
+    A text without an option of its own is an argument, and may be left out if it may be None.
+    """
 
     def decorate(function: Callable[..., object]) -> click.Command:
         parameters = inspect.signature(function).parameters
@@ -155,10 +155,19 @@ def command(name: str | None = None, **more: Any) -> Callable[[Callable[..., obj
         vars(run).pop("__click_params__", None)
         plain: Callable[..., Any] = run
         made: click.Command = click.command(name, **more)(json_option(stores(plain)))  # type: ignore[no-untyped-call]
-        made.params = [*reversed(own), *made.params]
+        options = {each.name for each in own}
+        arguments = [_argument(name, parameters[name].annotation) for name in parameters if name not in options]
+        made.params = [*filter(None, arguments), *reversed(own), *made.params]
         return made
 
     return decorate
+
+
+def _argument(name: str, kind: object) -> click.Argument | None:
+    shown = SHOWN.get(name, name.upper())
+    if kind is str:
+        return click.Argument([name], metavar=shown)
+    return click.Argument([name], metavar=f"[{shown}]", required=False) if kind == str | None else None
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Container[str] = ()) -> Iterator[str]:

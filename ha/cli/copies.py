@@ -13,7 +13,7 @@ from ha.checkpoints.layouts import Layout, Layouts
 from ha.checkpoints.renumbering import Doubt, match
 from ha.cli.clean import REMOVE
 from ha.cli.context import Context, command, needs, refusals_as_errors
-from ha.cli.options import lead_option, printable
+from ha.cli.options import flag_option, lead_option, printable, value_option
 from ha.cli.progress import copying
 from ha.spark.rewind.operated import led
 from leader.errors import LeaderError
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("job")
-@click.argument("query")
-@click.argument("uri")
-@click.option("--replace", is_flag=True, help="Move a checkpoint that QUERY has in JOB into the trash of JOB.")
+@flag_option("--replace", "Move a checkpoint that QUERY has in JOB into the trash of JOB.")
 @click.option(
     "--map",
     "mapping",
@@ -63,12 +60,7 @@ def import_(
 
 
 @command()
-@click.argument("job")
-@click.argument("query")
-@click.argument("uri")
-@click.option(
-    "--batch", type=click.IntRange(min=0), metavar="N", help="Copy it as it was after batch N.  [default: the newest]"
-)
+@value_option("--batch", click.IntRange(0), "N", "Copy it as it was after batch N.  [default: the newest]")
 def export(context: Context, job: str, query: str, uri: str, batch: int | None) -> None:
     """Copy the checkpoint of QUERY in JOB to URI: what a restart after one batch needs. JOB may be running.
 
@@ -124,7 +116,7 @@ def _check_free(context: Context, job: str, query: str) -> None:
     from ha.spark.checkpoint_tools.importing import IMPORTING  # noqa: PLC0415  # loads pyarrow
 
     try:
-        directory = context.directory(job)
+        directory = context.admin.directory(job)
         taken = any(entry.name == query for entry in directory.list(SPARK))
         begun = taken and any(entry.name == query for entry in directory.list(IMPORTING))
     except (LeaderError, NotFound):

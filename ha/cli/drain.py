@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from ha.cli.context import Context, command, operator
-from ha.cli.options import Seconds, printable, seconds_option
+from ha.cli.options import Seconds, flag_option, printable, seconds_option, value_option
 from ha.drain.drain import Drained, HostDrain, Undrained, for_all_users
 from ha.drain.drain import undrain as put_back
 from ha.drain.executors import Master, Worker
@@ -20,32 +20,24 @@ LONGEST_S = 90 * 86_400  # the longest drain: a host that is away for longer sho
 
 
 @command()
-@click.argument("host")
 @click.option("--reason", default="", metavar="TEXT", help="Say why, in one line: `ha job list` shows it.")
-@click.option(
+@value_option(
     "--for",
-    "lasts",
-    type=Seconds(LONGEST_S),
+    Seconds(LONGEST_S),
+    "DURATION",
+    "After this time, by its own clock, the host may lead again even without `ha host undrain`.",
+    name="lasts",
     default="1 d",
-    show_default=True,
-    metavar="DURATION",
-    help="After this time, by its own clock, the host may lead again even without `ha host undrain`.",
 )
 @seconds_option("5 min", "Give up after this time.")
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 100),
-    default=8,
-    show_default=True,
-    help="This many leaderships move at the same time.",
-)
+@value_option("--concurrency", click.IntRange(1, 100), None, "This many leaderships move at the same time.", default=8)
 @click.option(
     "--master-ui",
     metavar="URL",
     help="Web interface of the master of a standalone cluster of Spark, such as http://master:8080: its workers on "
     "HOST are decommissioned, too.",
 )
-@click.option("--unseen", is_flag=True, help="Bar HOST even if no process is known to contend under that name.")
+@flag_option("--unseen", "Bar HOST even if no process is known to contend under that name.")
 @click.option("--worker-host", metavar="NAME", help="HOST as that cluster names it.  [default: HOST]")
 def drain(
     context: Context,
@@ -95,7 +87,6 @@ def drain(
 
 
 @command()
-@click.argument("host")
 def undrain(context: Context, host: str) -> None:
     """Let HOST lead again. Nothing moves by itself; no error if it is known, and not drained."""
     done = put_back(context.admin, check_contender(host))

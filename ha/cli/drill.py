@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ha.cli.options import json_option
+from ha.cli.options import flag_option, json_option
 
 if TYPE_CHECKING:
     from ha.drill.drill import Drill
@@ -65,8 +65,8 @@ def list_drills(as_json: bool) -> None:
 
 @drill.command("run", epilog="Example: ha lab drill run kill-driver --against sandbox")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "every", is_flag=True, help="Run all drills.")
-@click.option("--quick", is_flag=True, help="Run a short selection, which takes about twenty minutes.")
+@flag_option("--all", "Run all drills.", name="every")
+@flag_option("--quick", "Run a short selection, which takes about twenty minutes.")
 @click.option(
     "--against",
     type=click.Choice(["auto", "containers", "sandbox"]),
@@ -74,13 +74,12 @@ def list_drills(as_json: bool) -> None:
     show_default=True,
     help="Where to run: `auto` means containers if a Docker engine answers, else the sandbox, which lacks some drills.",
 )
-@click.option(
+@flag_option(
     "--secure",
-    is_flag=True,
-    help="Run in a sandbox whose stores ask everybody who they are (Kerberos, TLS, ACLs); needs Kerberos' programs.",
+    "Run in a sandbox whose stores ask everybody who they are (Kerberos, TLS, ACLs); needs Kerberos' programs.",
 )
 @click.option("--report", "report", type=click.Path(path_type=Path, file_okay=False), help="Write a report here.")
-@click.option("--merge", is_flag=True, help="Keep the results of other drills that are in the report already.")
+@flag_option("--merge", "Keep the results of other drills that are in the report already.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -88,7 +87,7 @@ def list_drills(as_json: bool) -> None:
     show_default=True,
     help="Directory for logs, histories and the sandbox.",
 )
-@click.option("--keep", is_flag=True, help="Leave the servers running afterwards.")
+@flag_option("--keep", "Leave the servers running afterwards.")
 @json_option
 @click.pass_context
 def run_drills(

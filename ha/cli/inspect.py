@@ -1,7 +1,9 @@
-"""``ha checkpoint inspect``: shows checkpoints of a job's queries, or any checkpoint directory; also of a dead job."""
+"""``ha checkpoint inspect``, and the checkpoints that a command is given: those of a job, or a directory by its URI."""
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,11 @@ import click
 import msgspec
 
 from ha.checkpoints.schemas import DEFAULT_STATE
-from ha.cli.checkpoints import checkpoints
 from ha.cli.context import Context, command, needs, table
-from ha.cli.options import printable
+from ha.cli.options import flag_option, printable, value_option
 from ha.spark.stored.operator_names import Kept, NamesSince, kept
+from leader.errors import NoLeader
+from leader.layout.names import SPARK
 from store.bounded import BoundedFiles
 from store.errors import NotFound
 
@@ -20,19 +23,15 @@ if TYPE_CHECKING:
     from ha.checkpoints.inspection import Inspection, OperatorState, Skew, StoreState
     from ha.checkpoints.schemas import Field
 
-_COLUMNS = ("STORE", "PARTITIONS", "KEYS", "AS OF BATCH", "SKEW", "BYTES", "SKEW", "REPLAYED")
+
+_OF_STORES = ("STORE", "PARTITIONS", "KEYS", "AS OF BATCH", "SKEW", "BYTES", "SKEW", "REPLAYED")
 
 
 @command()
-@click.argument("target", metavar="JOB|URI")
-@click.argument("query", required=False)
-@click.option(
-    "--batch",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Describe it as of batch N.  [default: the newest that can be continued]",
+@value_option(
+    "--batch", click.IntRange(0), "N", "Describe it as of batch N.  [default: the newest that can be continued]"
 )
-@click.option("--settings", "with_settings", is_flag=True, help="Also print the settings of Spark that are frozen.")
+@flag_option("--settings", "Also print the settings of Spark that are frozen.", name="with_settings")
 def inspect(context: Context, target: str, query: str | None, batch: int | None, with_settings: bool) -> None:
     """Show what the checkpoints of JOB, or the checkpoint directory at URI, say: batches, state, sources, settings.
 
@@ -44,7 +43,7 @@ def inspect(context: Context, target: str, query: str | None, batch: int | None,
     needs("Reading checkpoints", "pyarrow")
     with checkpoints(context, target, query) as places:
         found = {name: inspected(*place, batch) for name, place in places.items()}
-    names: Kept = {} if "://" in target else kept(context.directory(target))
+    names: Kept = {} if "://" in target else kept(context.admin.directory(target))
     rows = [
         {"query": name, **msgspec.to_builtins(each), "names": msgspec.to_builtins(names.get(name, []))}
         for name, each in found.items()
@@ -91,7 +90,7 @@ def _described(name: str, found: "Inspection", names: list[NamesSince], *, with_
         yield f"  source {printable(source)}: {printable(json.dumps(offset))}"
     for operator in found.operators:
         yield f"\noperator {operator.id}: {_named(operator, found.batch, names)}"
-        rows = table(_COLUMNS, [_row(store) for store in operator.stores], right=_COLUMNS[1:])
+        rows = table(_OF_STORES, [_row(store) for store in operator.stores], right=_OF_STORES[1:])
         yield from (f"  {each}" for each in (*rows, *map(printable, _schemas(operator))))
     if len(names) > 1:
         yield "\nnames, as published"
@@ -164,3 +163,36 @@ def _time(found: "Inspection") -> str:
         return datetime.fromtimestamp(found.watermark_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
         return str(found.watermark_ms)
+
+
+READERS = 32  # calls at once: listing and reading many small files is waiting for the most part
+
+
+@contextlib.contextmanager
+def checkpoints(context: Context, target: str, query: str | None) -> Iterator[dict[str, tuple[BoundedFiles, str]]]:
+    """Return the store and the path of each checkpoint, by the name that it is shown with."""
+    # `target`: a job, or the URI of a directory. `query`: the only one of the job; None for all.
+    # NoLeader: there is no such job, or it has no checkpoint of that query, or of any. UsageError: there is no
+    # checkpoint at the URI.
+    if "://" in target:
+        parent, _, name = target.rstrip("/").rpartition("/")
+        with context.stores.open_root(parent, workers=READERS) as outside:
+            there: set[str] = set()
+            with suppress(NotFound):
+                found = outside.call("list", lambda files: files.list(name), context.stores.patience)
+                there = {each.name for each in found} & {"metadata", "offsets", "commits"}
+            if not there:
+                raise click.UsageError(f"There is no checkpoint at {target}: give the checkpointLocation of a query.")
+            yield {target: (outside, name)}
+        return
+    opened, directory = context.stores, context.admin.directory(target)
+    try:
+        queries = sorted(entry.name for entry in directory.list(SPARK) if entry.is_directory)
+    except NotFound:
+        queries = []
+    if query is None and not queries:
+        raise NoLeader(f"Job {target!r} has no checkpoint of a query yet.")
+    if query is not None and query not in queries:
+        raise NoLeader(f"Job {target!r} has no checkpoint of a query {query!r}: it has {', '.join(queries) or 'none'}.")
+    with opened.open(opened.files.uri, workers=READERS) as outside:
+        yield {each: (outside, directory.at(f"{SPARK}/{each}")) for each in queries if query is None or each == query}

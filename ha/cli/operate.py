@@ -1,15 +1,14 @@
-"""The operators' commands: ``ha job history`` and ``ha job handover``."""
+"""``ha job handover``, ``pause`` and ``resume``: who leads a job, and whether another one may."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 import click
-import msgspec
 
-from ha.cli.context import Context, cell, command, operator
-from ha.cli.options import seconds_option
-from ha.verbs.table import VERBS
-from ha.views.records import grants
+from ha.cli.context import Context, command, operator
+from ha.cli.options import seconds_option, value_option
+from ha.verbs.asking import REASON, ask
+from ha.verbs.table import OF_LEADER, PAUSE, RESUME, VERBS
 from leader.errors import Fenced, LeaderError, Leaderless, NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.status import JobStatus
@@ -22,30 +21,8 @@ T = TypeVar("T")
 LOOK_S = 0.25  # seconds between two looks for a leader
 
 
-@command("history")
-@click.argument("job")
-def show_history(context: Context, job: str) -> None:
-    """Print the grants of JOB, oldest first: time, epoch, contender, why it got the lease, and how it ended.
-
-    At last come the operator who asked for that, and the contender that took it up after its sidecar had been killed.
-    A dash stands for what is not over yet, "unrecorded" for what no leader has written down.
-    """
-    rows = msgspec.to_builtins(grants(context.admin, job))
-    context.show(rows, _grant_lines(rows))
-
-
-def _grant_lines(rows: Iterable[dict[str, object]]) -> Iterator[str]:
-    for row in rows:
-        by, adopted = row.pop("by"), row.pop("adopted_by")
-        further = [f"by {by}"] * bool(by) + [f"adopted by {adopted}"] * bool(adopted)
-        yield "  ".join([*map(cell, row.values()), *further])
-
-
 @command()
-@click.argument("job")
-@click.option(
-    "--to", "successor", metavar="CONTENDER", help="The next leader; see `ha job list`.  [default: any standby]"
-)
+@value_option("--to", str, "CONTENDER", "The next leader; see `ha job list`.  [default: any standby]", name="successor")
 @seconds_option(60.0, "Wait this long for another leader, in seconds.")
 def handover(context: Context, job: str, successor: str | None, timeout: float) -> None:
     """Have the leader of JOB hand over to another contender, and wait until that one leads."""
@@ -108,3 +85,24 @@ def once_led(do: Callable[[], T], end: float) -> T:
             if now() >= end:
                 raise
         BOOT_CLOCK.sleep(LOOK_S)
+
+
+@command()
+@click.option(
+    "--reason", default="", metavar="TEXT", help="Say why, in one line: `ha job list` and all standbys show it."
+)
+def pause(context: Context, job: str, reason: str) -> None:
+    """Pause JOB: its leader stays, and no process takes over, even if the leader dies.
+
+    A leader that dies while its job is paused has no successor until `ha job resume`. One that could not reach the
+    stores for a while resumes when it can. Pausing a paused job changes its reason.
+    """
+    request = ask(context.admin, job, PAUSE, None, operator(), {REASON: reason})
+    context.show(request, [request.said, OF_LEADER[PAUSE].undo.format(job=job)])
+
+
+@command()
+def resume(context: Context, job: str) -> None:
+    """End the pause of JOB: standbys take over again when they must. No error if it is not paused."""
+    request = ask(context.admin, job, RESUME, None, operator())
+    context.show(request, [request.said, OF_LEADER[RESUME].undo.format(job=job)])

@@ -6,14 +6,14 @@ from typing import Any, TypeVar
 
 import click
 
-from ha.config.durations import seconds_of
+from ha.config.setting import seconds_of
 from ha.config.settings import reference
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-LONGEST_S = 86_400  # the longest timeout: a day, more than anybody needs
+POSITIVE = click.FloatRange(min=0, min_open=True)
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+LONGEST_S = 86_400  # the longest timeout: a day, more than anybody needs
 
 
 class Seconds(click.FloatRange):
@@ -31,25 +31,38 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def seconds_option(
-    default: float | str, text: str, flag: str = "--timeout", metavar: str = "SECONDS"
+def value_option(
+    flag: str, kind: Any, metavar: str | None, text: str, *, name: str | None = None, **more: Any
 ) -> Callable[[Command], Command]:
+    """Return an option that takes a value of a kind; its help is ``text``, and shows the default if there is one."""
+    # `name`: of the command's parameter, if it is not the flag's. `more`: passed on to ``click.option``.
+    names = (flag,) if name is None else (flag, name)
+    return click.option(*names, type=kind, metavar=metavar, help=text, show_default="default" in more, **more)
+
+
+def flag_option(flag: str, text: str, *, name: str | None = None) -> Callable[[Command], Command]:
+    """Return an option without a value."""
+    return click.option(*((flag,) if name is None else (flag, name)), is_flag=True, help=text)
+
+
+def seconds_option(default: float | str, text: str, flag: str = "--timeout") -> Callable[[Command], Command]:
     """Return an option that takes a duration; ``text`` is its help."""
-    return click.option(flag, type=Seconds(), default=default, show_default=True, metavar=metavar, help=text)
+    return value_option(flag, Seconds(), "SECONDS", text, default=default)
 
 
+json_option = flag_option("--json", "Print JSON instead of text.", name="as_json")
 timeout_option = seconds_option(2.0, "Wait this long for an answer, in seconds.")
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = flag_option("--yes", "Do not ask.")
 lead_option = seconds_option(10.0, "Wait this long for the job's lease, in seconds.")
 
 
-def setting_option(name: str, flag: str = "", **more: Any) -> Callable[[Command], Command]:
+def setting_option(name: str, **more: Any) -> Callable[[Command], Command]:
     """Return the option for a setting; its help is the setting's documentation."""
-    # `name`: the setting's, which is also the name of the command's parameter. `flag`: empty for the setting's name.
-    # `more`: passed on to ``click.option``.
+    # `name`: the setting's, which is also the name of the command's parameter. `more`: passed on to
+    # ``click.option``.
     documented = next(each for each in reference() if each.name == name)
     text = f"{documented.text}  [env: {documented.variable}; default: {documented.default}]"
-    flag = flag or f"--{name.replace('_', '-')}"
+    flag = f"--{name.replace('_', '-')}"
     if documented.kind is bool:
         flag, more = f"{flag}/--no-{flag[2:]}", {"default": None, **more}
     return click.option(flag, name, help=text, **more)

@@ -1,4 +1,4 @@
-"""``ha output list`` and ``begin-anew``: how far the outputs of a job have come, and whose batches they take."""
+"""``ha output list``, ``begin-anew`` and ``merge``: how far the outputs of a job have come, whose batches they take."""
 
 import contextlib
 import json
@@ -12,14 +12,14 @@ import click
 import msgspec
 
 from ha.cli.context import Context, command, consent
-from ha.cli.options import printable, yes_option
-from ha.outputs.job_outputs import EVERY, ids_of, outputs_of
+from ha.cli.options import Seconds, flag_option, printable, value_option, yes_option
+from ha.outputs.job_outputs import EVERY, ids_of, merged, outputs_of
 from ha.outputs.ledger import Gap
 from ha.outputs.lines import FOLLOW, NO_QUERY, Lines
+from ha.outputs.merge_plan import MOST_FILES, Rule
 from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader
 from ha.spark.stored.ledger import Ledger
-from leader.errors import Fenced
-from leader.job.fenced_directory import LOOKS
+from ha.views.leases import steady
 from leader.layout.names import OUT
 from store.bounded import BoundedFiles
 
@@ -38,14 +38,12 @@ def _range(_: click.Context, __: click.Parameter, value: str | None) -> range | 
     return range(first, last + 1)
 
 
-batches_option = click.option(
-    "--batches", callback=_range, metavar="A-B", help="Only these batches: 7, 7-9, 7- or -9.  [default: all]"
+batches_option = value_option(
+    "--batches", str, "A-B", "Only these batches: 7, 7-9, 7- or -9.  [default: all]", callback=_range
 )
 
 
 @command("list")
-@click.argument("job")
-@click.argument("name", metavar="[OUTPUT]", required=False)
 @batches_option
 def list_outputs(context: Context, job: str, name: str | None, batches: range | None) -> None:
     """Show the outputs of JOB, how far each has come and its gaps; with --batches what each of these consists of.
@@ -66,14 +64,8 @@ def list_outputs(context: Context, job: str, name: str | None, batches: range | 
 
 
 def of_ledger(context: Context, job: str, ask: Callable[[Ledger], list[Gap]]) -> list[Gap]:
-    """Return the gaps for which the ledger of a job is asked; again if another leader claims the job meanwhile."""
-    for claims_left in reversed(range(LOOKS)):
-        try:
-            return ask(Ledger(context.directory(job)))
-        except Fenced:
-            if not claims_left:
-                raise
-    return []
+    """Return the gaps for which the ledger of a job is asked."""
+    return steady(lambda: ask(Ledger(context.admin.directory(job))))
 
 
 def _gaps(context: Context, job: str, found: JournalOutput) -> list[str]:
@@ -105,8 +97,6 @@ def _progress(each: JournalOutput, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 @command("begin-anew")
-@click.argument("job")
-@click.argument("name", metavar="OUTPUT")
 @yes_option
 def begin_anew(context: Context, job: str, name: str) -> None:
     """Let another query continue OUTPUT of JOB, or its query with another checkpoint.
@@ -116,7 +106,7 @@ def begin_anew(context: Context, job: str, name: str) -> None:
 
     It asks, for nothing undoes it.
     """
-    directory = context.directory(job)
+    directory = context.admin.directory(job)
     for each in outputs_of(context.stores, job, name)[1]:
         lines = Lines(each.lines)
         if lines.current is None:
@@ -198,3 +188,77 @@ def target_of(context: Context, job: str, found: JournalOutput) -> Iterator[Boun
         return
     with opened.open_root(f"{parts.scheme}://{parts.netloc}{found.target}") as target:
         yield target
+
+
+LONGEST_S = 10 * 366 * 86_400
+
+
+class Bytes(click.ParamType[int]):
+    """A number of bytes, such as ``1000000``, ``64 MiB`` or ``1 GB``."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the text."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"([1-9][0-9]{0,17}) ?(?:([KMGT])(i?)B)?", value, re.ASCII)
+        if found is None:
+            self.fail(f"{value!r} is no size, such as 64 MiB.", param, ctx)
+        power = " KMGT".index(found[2] or " ")
+        return int(found[1]) * int(1024**power if found[3] else 1000**power)
+
+
+@command()
+@click.option(
+    "--older-than", type=Seconds(LONGEST_S), default="1 h", show_default=True, metavar="DURATION",
+    help="Only files that were written so long ago. A reader that has listed files and not read them yet fails if they "
+    "are merged: choose longer than readers take.",
+)  # fmt: skip
+@click.option("--partition", default="", help="Only this partition and those below it, such as day=2026-11-23.")
+@value_option(
+    "--files-each", click.IntRange(2, MOST_FILES), "N", "As many files become one.", name="count", default=100
+)
+@value_option(
+    "--size", Bytes(), "BYTES", "Longest file that is made; files of that length are left alone.", default="128 MiB"
+)
+@flag_option("--rest", "Also merge folders with fewer than N files.")
+@flag_option("--dry-run", "Only say what would be merged.")
+@click.option(
+    "--web", default="", metavar="HOST:PORT",
+    help="HTTP address of the NameNode.  [default: as Hadoop's configuration says]",
+)  # fmt: skip
+def merge(
+    context: Context,
+    job: str,
+    name: str | None,
+    older_than: float,
+    partition: str,
+    count: int,
+    size: int,
+    rest: bool,
+    dry_run: bool,
+    web: str,
+) -> None:
+    """Make one file of many in the outputs of JOB that are mergeable; JOB may be running, and its readers reading.
+
+    HDFS makes each new file in one step; no row is read or written. A reader that lists a folder sees each row once,
+    before and after. Run it every few minutes: the journal knows the newest 10,000 batches.
+
+    If it is interrupted, run it again: it first does what is left.
+    """
+    done: list[Mapping[str, object]] = []
+    rule = Rule(count, size, older_than, rest)
+    for row in merged(context.stores, job, name, rule, partition, web, dry_run=dry_run):
+        done.append(row)
+        context.tell(_line(row))
+    context.show(done, () if done else f"{job}: nothing is to be merged now")
+    if any(row["result"] == "refused" for row in done):
+        click.get_current_context().exit(1)
+
+
+def _line(row: Mapping[str, object]) -> str:
+    where = f"{row['partition']}/{row['target']}".lstrip("/")
+    size = f"{row['files']} files, {row['bytes']:,} bytes"
+    why = f": {row['text']}" if row["text"] else ""
+    return f"{row['output']}  {where}  {row['result']}  {size}{why}"

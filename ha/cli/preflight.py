@@ -12,7 +12,7 @@ import click
 
 from ha.cli.context import Context, needs, refusals_as_errors
 from ha.cli.context import command as made
-from ha.cli.options import printable, seconds_option
+from ha.cli.options import flag_option, printable, seconds_option
 from ha.cli.progress import copying
 from ha.config.stores import Stores
 from ha.hosts.working_directory import working_directory
@@ -22,11 +22,10 @@ from leader.layout.names import check_job
 if TYPE_CHECKING:
     from ha.preflight.check import Preflight
 
-preflight_option = click.option(
+preflight_option = flag_option(
     "--no-preflight",
-    "unchecked",
-    is_flag=True,
-    help="Do not check first, by a dry run, whether the program fits the checkpoints of JOB: see `ha job preflight`.",
+    "Do not check first, by a dry run, whether the program fits the checkpoints of JOB: see `ha job preflight`.",
+    name="unchecked",
 )
 
 
@@ -58,7 +57,7 @@ def preflight(
     if paths and not command:
         raise click.UsageError("--file belongs to a COMMAND: put it behind --.")
     opened = context.stores
-    context.directory(job)  # a job that is not there has no checkpoint that fits
+    context.admin.directory(job)  # a job that is not there has no checkpoint that fits
     with given(command, paths, {}) if command else stored(opened, job) as known:
         found = checked(opened, job, known, timeout, without, as_json=context.as_json)
     context.show(found, _lines(found))
@@ -108,10 +107,7 @@ def checked(
 
     command, environment, directory = program
     with refusals_as_errors(changes=False), copying(as_json) as told:
-        shown = None if told is None else lambda _, progress: told(progress)
-        return check(
-            opened, job, command, environment, directory, timeout=timeout, without=without, copying=shown
-        )  # fmt: skip
+        return check(opened, job, command, environment, directory, timeout=timeout, without=without, copying=told)
 
 
 def check_first(opened: Stores, job: str, program: "contextlib.AbstractContextManager[Prepared]") -> bool:

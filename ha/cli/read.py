@@ -1,6 +1,5 @@
 """The readers' commands: ``ha job leader``, ``ha job watch``, ``ha checkpoint newest`` and ``ha checkpoint list``."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -19,7 +18,6 @@ from leader.lookup.answers import Answer, Source, nobody_leads
 
 
 @command()
-@click.argument("job")
 @timeout_option
 def leader(context: Context, job: str, timeout: float) -> None:
     """Print the leader of JOB. Exit with 3 if it has none, with 4 if no store answers in time."""
@@ -43,7 +41,6 @@ def _checked(context: Context, answer: Answer) -> Answer:
 
 
 @command()
-@click.argument("job")
 def watch(context: Context, job: str) -> None:
     """Print the leader of JOB, then one line for each change, until interrupted."""
     with Client(context.settings) as client:
@@ -53,7 +50,6 @@ def watch(context: Context, job: str) -> None:
 
 
 @command()
-@click.argument("job")
 @timeout_option
 def newest(context: Context, job: str, timeout: float) -> None:
     """Print the next checkpoint id of JOB and the newest completed checkpoint of each of its queries."""
@@ -69,7 +65,6 @@ def newest(context: Context, job: str, timeout: float) -> None:
 
 
 @command()
-@click.argument("job")
 @timeout_option
 def checkpoints(context: Context, job: str, timeout: float) -> None:
     """List the completed checkpoints of JOB that are kept, newest last.
@@ -79,20 +74,16 @@ def checkpoints(context: Context, job: str, timeout: float) -> None:
     with Client(context.settings) as client:
         kept = client.checkpoints(job, timeout)
     found = [{"query": each.query, **_checkpoint_fields(each)} for _, kept_ in sorted(kept.items()) for each in kept_]
-    context.show(found, _checkpoint_lines(found))
+    columns = ("QUERY", "BATCH", "ID", "DURATION MS", "ROWS", "ROWS/S", "STATE ROWS", "STATE BYTES", "OFFSETS")
+    context.show(found, table(columns, [list(each.values()) for each in found], right=columns[1:-1]))
     if context.as_json:
         return
-    directory = context.directory(job)
+    directory = context.admin.directory(job)
     for name in sorted({entry.name for entry in directory.list(SPARK) if entry.is_directory} - kept.keys()):
         click.echo(
             f"{job}: query {printable(name)} has a checkpoint and has completed no batch here: "
             f"`ha checkpoint inspect {job} {printable(name)}` shows what is in it."
         )
-
-
-def _checkpoint_lines(found: list[dict[str, Any]]) -> Iterator[str]:
-    columns = ("QUERY", "BATCH", "ID", "DURATION MS", "ROWS", "ROWS/S", "STATE ROWS", "STATE BYTES", "OFFSETS")
-    return table(columns, [list(each.values()) for each in found], right=columns[1:-1])
 
 
 def _leader_sentence(answer: Answer) -> str:

@@ -1,4 +1,4 @@
-"""``ha checkpoint rewind`` and ``seek``: put a query back to a batch, or to other offsets, and undo that."""
+"""``ha checkpoint rewind``, ``seek`` and ``rescale``: a query gets another batch, other offsets, or more partitions."""
 
 import shlex
 from collections.abc import Iterator
@@ -10,14 +10,17 @@ import click
 import msgspec
 
 from ha.cli.context import Context, agreement, command, needs, refusals_as_errors
-from ha.cli.options import lead_option, printable, yes_option
-from ha.cli.progress import copying
+from ha.cli.options import flag_option, lead_option, printable, yes_option
+from ha.cli.progress import copying, status
+from ha.cli.state import silent
 from ha.verbs.table import PUT_BACK
 
 if TYPE_CHECKING:
+    from ha.spark.checkpoint_tools.rescaling import Rescaled, RescaleOutlook
     from ha.spark.checkpoint_tools.rewinding import RewindOutlook
     from ha.spark.checkpoint_tools.seeking import SeekMove, SeekOutlook
     from ha.spark.rewind.published import Concerned
+
 
 _choice = click.option(
     "--outputs",
@@ -27,14 +30,14 @@ _choice = click.option(
     "again; or they stay, and their rows are published once more, under numbers after them.",
 )
 
+_dry_run = flag_option("--dry-run", "Only say what would be done; JOB may be running.")
+
 
 @command()
-@click.argument("job")
-@click.argument("query")
 @click.option("--to", type=click.IntRange(min=0), metavar="BATCH", help="The newest batch that QUERY has done then.")
 @_choice
-@click.option("--undo", is_flag=True, help="Undo the last rewind; what QUERY has done since goes into the trash.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
+@flag_option("--undo", "Undo the last rewind; what QUERY has done since goes into the trash.")
+@_dry_run
 @yes_option
 @lead_option
 def rewind(context: Context, job: str, query: str, to: int | None, choice: str | None, undo: bool) -> None:
@@ -74,8 +77,6 @@ def rewind(context: Context, job: str, query: str, to: int | None, choice: str |
 
 
 @command()
-@click.argument("job")
-@click.argument("query")
 @click.option(
     "--to",
     required=True,
@@ -86,8 +87,8 @@ def rewind(context: Context, job: str, query: str, to: int | None, choice: str |
 @click.option("--kafka", required=True, metavar="BROKERS|FILE", help="Kafka's brokers, or the path of a file with the "
               "settings of a client, as librdkafka names them.")  # fmt: skip
 @_choice
-@click.option("--dry-run", is_flag=True, help="Only say what would be done; JOB may be running.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@_dry_run
+@yes_option
 @lead_option
 def seek(context: Context, job: str, query: str, to: str, kafka: str, choice: str | None) -> None:
     """Let QUERY of JOB go on at other offsets of its Kafka topics, with its state kept.
@@ -198,3 +199,92 @@ def _meaning(asked: _Asked, each: "Concerned") -> str:
 
 def _batches(each: "Concerned") -> str:
     return f"batch {each.first}" if each.first == each.last else f"batches {each.first} to {each.last}"
+
+
+MOST = 100_000  # most partitions: each of them is a directory, and a task in every batch
+
+
+@command()
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, MOST),
+    required=True,
+    metavar="N",
+    help="The new number of state partitions, and so of the tasks that work on state.",
+)
+@flag_option("--deep", "Compare all keys and values of the state by hashes, not only their number.")
+@flag_option(
+    "--redo-begun",
+    "If QUERY has begun a batch and not committed it: do it again, with the same input, under the number after "
+    "the next one. Outputs of this package know it again; one that goes by Spark's numbers gets its rows twice.",
+)
+@_dry_run
+@yes_option
+@lead_option
+def rescale(context: Context, job: str, query: str, partitions: int, deep: bool, redo_begun: bool) -> None:
+    """Give the state of QUERY in JOB another number of partitions.
+
+    Spark freezes the number of partitions, spark.sql.shuffle.partitions, with the first batch of a query. Stop JOB
+    first, best with `ha job stop JOB --savepoint`, and all processes that contend for it: this command leads JOB
+    meanwhile. It starts a Spark on this host, which repartitions a copy of the checkpoint in RocksDB; keys are
+    compared, and one rename swaps the two. The old one goes into the trash of JOB; `ha checkpoint rewind JOB QUERY
+    --undo` brings it back.
+
+    If it is interrupted, the query is as before, or rescaled as soon as anybody leads JOB; run the command again.
+    """
+    needs("A rescale", "pyspark", "pyarrow")
+    from ha.spark.checkpoint_tools.rescaling import give_partitions  # noqa: PLC0415  # loads pyarrow and PySpark
+
+    agree = agreement(context, partial(_rescale_outlook, job), partial(_check_begun, job, redo_begun))
+    with refusals_as_errors(changes=not context.dry_run):
+        outlook, done = give_partitions(
+            context.stores,
+            job,
+            query,
+            partitions,
+            deep=deep,
+            dry_run=context.dry_run,
+            timeout=context.timeout,
+            agree=agree,
+            working=lambda: status(context.as_json, "looking", silent),
+        )
+    states = [msgspec.to_builtins(each) for each in done.states] if done else []
+    said = {"job": job, **msgspec.to_builtins(outlook), "dry_run": context.dry_run, "states": states}
+    lines = _rescaled(job, query, partitions, done) if done else ()
+    context.show(
+        {**said, "trash": done.plan.trash if done else ""},
+        "nothing was changed (--dry-run)" if context.dry_run else lines,
+    )
+
+
+def _rescaled(job: str, query: str, partitions: int, done: "Rescaled") -> Iterator[str]:
+    for each in done.states:
+        same = "keys and values are the same" if each.hash is not None else "there are as many"
+        yield f"operator {each.operator}, {printable(each.state)}: {each.keys} keys; {same}"
+    yield (
+        f"{job}: {query} has {partitions} state partitions; the former ones are in the trash ({done.plan.trash}); "
+        f"{PUT_BACK.format(job=job, query=shlex.quote(query))}"
+    )
+
+
+def _check_begun(job: str, redo_begun: bool, outlook: "RescaleOutlook") -> None:
+    """Refuse what the user has to say first."""
+    if outlook.begun and not redo_begun:
+        raise click.UsageError(
+            f"Query {outlook.query} has begun batch {outlook.batch + 1} and not committed it. Start the job once more "
+            f"and stop it with `ha job stop {job} --savepoint`, which lets declared queries end "
+            "their batch; or add "
+            "--redo-begun, if its outputs are those of this package, or may get the rows of that batch twice."
+        )
+
+
+def _rescale_outlook(job: str, outlook: "RescaleOutlook") -> Iterator[str]:
+    if outlook.is_there:
+        yield f"{job}: {outlook.query} has {outlook.present} state partitions: there is nothing to do"
+        return
+    yield (
+        f"{job}: {outlook.query} goes from {outlook.present} to {outlook.partitions} state partitions after "
+        f"batch {outlook.batch}; {outlook.files} files, {outlook.bytes:,} bytes are copied"
+    )
+    if outlook.begun:
+        yield f"batch {outlook.batch + 1}, which it has begun, is done again as batch {outlook.batch + 2}"

@@ -1,10 +1,11 @@
 """``ha lab sandbox``: a real ZooKeeper and a real HDFS on this machine."""
 
+import functools
 import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
@@ -12,23 +13,30 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ha.cli.options import flag_option, json_option, value_option
 from ha.hosts.host_error import HostError
 from ha.sandbox import Sandbox, ServerStatus
-
-_Answer = TypeVar("_Answer")
 
 _COLOURS = {"up": "green", "paused": "yellow", "down": "red"}
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that all commands of the group have."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
-    return click.option(
+    """Add the options that all commands of the group have, and report the sandbox's errors as the command's."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        try:
+            command(**given)
+        except HostError as error:
+            raise click.ClickException(str(error)) from error
+
+    directory = click.option(
         "--dir",
         "directory",
         type=click.Path(path_type=Path, file_okay=False),
         help="Directory of the sandbox.  [default: hybrid-ha/sandbox in the user's state directory]",
-    )(command)
+    )
+    return directory(json_option(run))
 
 
 @click.group()
@@ -38,10 +46,8 @@ def sandbox() -> None:
 
 @sandbox.command(epilog="Example: ha lab sandbox up --kafka")
 @_common
-@click.option(
-    "--zookeepers", type=click.Choice(["1", "3"]), help="ZooKeeper servers to run.  [default: as before, or 1]"
-)
-@click.option("--namenodes", type=click.Choice(["1", "2"]), help="NameNodes to run.  [default: as before, or 1]")
+@value_option("--zookeepers", click.Choice(["1", "3"]), None, "ZooKeeper servers to run.  [default: as before, or 1]")
+@value_option("--namenodes", click.Choice(["1", "2"]), None, "NameNodes to run.  [default: as before, or 1]")
 @click.option("--secure", is_flag=True, default=None, help="With Kerberos and TLS, as clusters of companies have them.")
 @click.option(
     "--ticket-life",
@@ -49,7 +55,7 @@ def sandbox() -> None:
     metavar="MINUTES",
     help="With --secure: how long each Kerberos ticket lasts.  [default: a day]",
 )
-@click.option("--kafka", is_flag=True, help="With a Kafka broker, and Spark's connector for it.")
+@flag_option("--kafka", "With a Kafka broker, and Spark's connector for it.")
 def up(
     directory: Path | None,
     as_json: bool,
@@ -68,15 +74,9 @@ def up(
         console.print(f"[dim]{time.monotonic() - started:5.1f} s[/dim]  {escape(step)}")
 
     with console.status("Looking at the servers"):
-        changed = _asked(
-            lambda: box.up(
-                _number(zookeepers),
-                _number(namenodes),
-                progress=say,
-                secure=secure,
-                ticket_life=ticket_life,
-                kafka=kafka,
-            )
+        zookeeper_servers, namenode_servers = _number(zookeepers), _number(namenodes)
+        changed = box.up(
+            zookeeper_servers, namenode_servers, progress=say, secure=secure, ticket_life=ticket_life, kafka=kafka
         )
     if as_json:
         _print_json({"changed": changed, "servers": box.status(), "environment": box.environment()})
@@ -90,11 +90,11 @@ def up(
 
 @sandbox.command(epilog="Example: ha lab sandbox down")
 @_common
-@click.option("--wipe", is_flag=True, help="Also delete the sandbox's data.")
+@flag_option("--wipe", "Also delete the sandbox's data.")
 def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
     """Stop all servers. Their data are kept unless --wipe is given."""
     box = Sandbox(directory)
-    stopped = _asked(lambda: box.down(wipe=wipe))
+    stopped = box.down(wipe=wipe)
     if as_json:
         _print_json({"changed": stopped, "wiped": wipe})
     else:
@@ -107,7 +107,7 @@ def down(directory: Path | None, as_json: bool, wipe: bool) -> None:
 def status(context: click.Context, directory: Path | None, as_json: bool) -> None:
     """Show each server. Exit with 0 if all are up, else with 1."""
     box = Sandbox(directory)
-    servers = _asked(box.status)
+    servers = box.status()
     if as_json:
         _print_json({"directory": str(box.directory), "servers": servers})
     elif servers:
@@ -122,20 +122,12 @@ def status(context: click.Context, directory: Path | None, as_json: bool) -> Non
 @_common
 def env(directory: Path | None, as_json: bool) -> None:
     """Print the environment variables that make programs use the sandbox: eval "$(ha lab sandbox env)"."""
-    variables = _asked(Sandbox(directory).environment)
+    variables = Sandbox(directory).environment()
     if as_json:
         _print_json(variables)
     else:
         for name, value in variables.items():
             click.echo(f"export {name}={shlex.quote(value)}")
-
-
-def _asked(question: Callable[[], _Answer]) -> _Answer:
-    """Report the sandbox's errors as the command's."""
-    try:
-        return question()
-    except HostError as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _number(text: str | None) -> int | None:

@@ -4,7 +4,7 @@ import os
 import queue
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ha.cli.context import Context
-from ha.cli.options import endpoints, setting_option, stores
+from ha.cli.options import endpoints, flag_option, setting_option, stores
 from ha.config.announce import announce
 from ha.config.log_setup import FORMATS, configure
 from ha.config.settings import Settings
@@ -30,48 +30,43 @@ ANY_PORT = "127.0.0.1:0"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+_log_format = click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Write the log as text for people, or as one JSON object a line.",
+)
+_log_level = click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
+    default="INFO",
+    show_default=True,
+    help="Log messages of this level and above.",
+)
+_endpoint = click.option(
+    "--endpoint",
+    "given",
+    metavar="NAME=ADDRESS",
+    multiple=True,
+    help="Publish this address under this name while leading. May be given several times.",
+)
+
+
 def _serves(command: Command) -> Command:
-    for option in (
-        click.option(
-            "--log-format",
-            type=click.Choice(FORMATS),
-            default="text",
-            show_default=True,
-            help="Write the log as text for people, or as one JSON object a line.",
-        ),
-        click.option(
-            "--log-level",
-            type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
-            default="INFO",
-            show_default=True,
-            help="Log messages of this level and above.",
-        ),
-        setting_option("listen", metavar="HOST:PORT"),
-    ):
-        command = option(command)
-    return stores(command)
-
-
-def _announced(arguments: Mapping[str, Any]) -> Settings:
-    """Gather the settings of a process that serves; its first line names the stores."""
-    gathered = gather(arguments, source="the command line")
-    announce(gathered)
-    return gathered.settings
+    return stores(setting_option("listen", metavar="HOST:PORT")(_log_level(_log_format(command))))
 
 
 def _contends(command: Command) -> Command:
-    for option in (
-        setting_option("contender", metavar="NAME"),
-        click.option(
-            "--endpoint",
-            "given",
-            metavar="NAME=ADDRESS",
-            multiple=True,
-            help="Publish this address under this name while leading. May be given several times.",
-        ),
-    ):
-        command = option(command)
-    return _serves(command)
+    return _serves(_endpoint(setting_option("contender", metavar="NAME")(command)))
+
+
+def _announced(arguments: dict[str, Any]) -> Settings:
+    """Begin to log, and gather the settings of a process that serves; its first line names the stores."""
+    configure(level=arguments.pop("log_level"), style=arguments.pop("log_format"))
+    gathered = gather(arguments, source="the command line")
+    announce(gathered)
+    return gathered.settings
 
 
 class _LocalServices:
@@ -121,26 +116,23 @@ class _LocalServices:
             self._api.close()
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command()
 @click.argument("job")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--again", is_flag=True, help="Run COMMAND even if the job had ended before this process began.")
-@click.option(
+@flag_option("--again", "Run COMMAND even if the job had ended before this process began.")
+@flag_option(
     "--stay",
-    is_flag=True,
-    help="Do not exit when the job has ended, and contend for nothing until it runs again: for a supervisor that "
+    "Do not exit when the job has ended, and contend for nothing until it runs again: for a supervisor that "
     "starts again whatever ends.",
 )
-@click.option(
+@flag_option(
     "--spark",
-    is_flag=True,
-    help="COMMAND is a PySpark program that does not import this package: store the checkpoints of its queries in the "
+    "COMMAND is a PySpark program that does not import this package: store the checkpoints of its queries in the "
     "leader's directory, and publish each completed batch.",
 )
-@click.option(
+@flag_option(
     "--engine",
-    is_flag=True,
-    help="COMMAND is a PySpark program that uses ha.spark.Job or ha.spark.lead: keep its JVM and its queries running "
+    "COMMAND is a PySpark program that uses ha.spark.Job or ha.spark.lead: keep its JVM and its queries running "
     "when it dies, and start only the program again.",
 )
 @click.option(
@@ -149,9 +141,7 @@ class _LocalServices:
     metavar="URI|NAME",
     help="Begin from this savepoint, once: a job that was started from it before goes on from where it is.",
 )
-@click.option(
-    "--discard-newer", is_flag=True, help="With --from: even if JOB has done more since. That goes to its trash."
-)
+@flag_option("--discard-newer", "With --from: even if JOB has done more since. That goes to its trash.")
 @setting_option("standby", metavar="cold|warm")
 @setting_option("cleanup")
 @setting_option("rerun")
@@ -173,8 +163,6 @@ def run(
     savepoint: str | None,
     discard_newer: bool,
     given: tuple[str, ...],
-    log_level: str,
-    log_format: str,
     **arguments: Any,
 ) -> None:
     """Contend for JOB and run COMMAND while leading it. Put -- before COMMAND.
@@ -204,7 +192,6 @@ def run(
     _check_choices(spark=spark, engine=engine, savepoint=savepoint, discard_newer=discard_newer)
     restore = Restore(check_where(savepoint), discard_newer, once=True) if savepoint is not None else None
     _check_executable(command)
-    configure(level=log_level, style=log_format)
     loaded = _announced(arguments)
     code: int | None = None
     while code is None:
@@ -254,7 +241,7 @@ def _check_executable(command: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 @_contends
-def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_format: str, **arguments: Any) -> None:
+def daemon(jobs: tuple[str, ...], given: tuple[str, ...], **arguments: Any) -> None:
     """Contend for each JOB without running a command. Serve health, leader and metrics over HTTP."""
     from ha.daemon.daemon import Daemon  # noqa: PLC0415
     from ha.daemon.process import ContendingProcess  # noqa: PLC0415
@@ -262,7 +249,6 @@ def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_fo
     named = [check_job(job) for job in jobs]
     if twice := [job for number, job in enumerate(named) if job in named[:number]]:
         raise click.UsageError(f"Job {twice[0]!r} is given twice: name it once.")
-    configure(level=log_level, style=log_format)
     loaded = _announced(arguments)
     process = ContendingProcess(loaded)
     try:
@@ -277,7 +263,7 @@ def daemon(jobs: tuple[str, ...], given: tuple[str, ...], log_level: str, log_fo
 @click.command()
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @_serves
-def agent(jobs: tuple[str, ...], log_level: str, log_format: str, **arguments: Any) -> None:
+def agent(jobs: tuple[str, ...], **arguments: Any) -> None:
     """Answer lookups for all processes of this host: for each JOB, and for every job that they ask about.
 
     The agent writes each answer into the directory of the setting `snapshots`. Every process of the same user finds it
@@ -286,7 +272,6 @@ def agent(jobs: tuple[str, ...], log_level: str, log_format: str, **arguments: A
     from ha.agent.standalone import StandaloneAgent  # noqa: PLC0415
     from ha.leadership.signals import end_in_order  # noqa: PLC0415
 
-    configure(level=log_level, style=log_format)
     named = [check_job(job) for job in jobs]
     loaded = _announced(arguments)
     process = StandaloneAgent(loaded)

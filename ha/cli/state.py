@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ha.cli.checkpoints import checkpoints
 from ha.cli.context import Context, command, needs, table
-from ha.cli.inspect import inspected
-from ha.cli.options import printable
+from ha.cli.inspect import checkpoints, inspected
+from ha.cli.options import flag_option, printable, value_option
 from leader.errors import InvalidName, LeaderError
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("target", metavar="JOB|URI")
-@click.argument("query", required=False)
 @click.option("--batch", type=click.IntRange(min=0), metavar="N", help="State after batch N.  [default: the newest]")
 @click.option("--operator", type=click.IntRange(min=0), metavar="ID", help="Number of the operator, if there are more.")
 @click.option("--store", metavar="NAME", help="Store of a join, or variable of transformWithState.")
@@ -33,10 +30,8 @@ if TYPE_CHECKING:
     metavar="COLUMN=VALUE",
     help="Only keys with this value, as text; window.start=... is a part of a column. Repeat it for more columns.",
 )
-@click.option("--changes", is_flag=True, help="Show what the batch has changed, not the whole state after it.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="Show at most so many keys."
-)
+@flag_option("--changes", "Show what the batch has changed, not the whole state after it.")
+@value_option("--limit", click.IntRange(1, 1_000_000), None, "Show at most so many keys.", default=20)
 def state(
     context: Context,
     target: str,

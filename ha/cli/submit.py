@@ -13,13 +13,13 @@ import msgspec
 
 from ha.cli.context import Context, operator
 from ha.cli.context import command as made
-from ha.cli.options import printable
+from ha.cli.options import flag_option, printable
 from ha.cli.preflight import check_first, given, preflight_option, stored
 from ha.config.stores import Stores
 from ha.views.ages import at_time
-from leader.errors import Fenced, LeaderError, NoLeader
+from ha.views.leases import steady
+from leader.errors import LeaderError, NoLeader
 from leader.job.admin import JobAdmin
-from leader.job.fenced_directory import LOOKS
 from leader.job.programs import MIB, MOST_BYTES, Program, ProgramFile, Programs, digest
 from leader.layout import tree
 from leader.layout.names import check_job
@@ -43,7 +43,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
     "read it: store no secrets. May be given several times.",
 )  # fmt: skip
 @click.option("--version", "number", type=click.IntRange(1), metavar="N", help="Roll back: store version N once more.")
-@click.option("--list", "as_list", is_flag=True, help="Show the stored versions, oldest first; store nothing.")
+@flag_option("--list", "Show the stored versions, oldest first; store nothing.", name="as_list")
 @preflight_option
 def submit(
     context: Context,
@@ -167,7 +167,4 @@ def _variable(text: str) -> tuple[str, str]:
 def _with_programs(opened: Stores, job: str, act: Callable[[Programs], T]) -> T:
     """Act on the job's programs; once more if a leader has claimed the job meanwhile."""
     admin = JobAdmin(opened.files, None, opened.patience)
-    for _ in range(LOOKS - 1):
-        with suppress(Fenced):
-            return act(Programs(admin.directory(job)))
-    return act(Programs(admin.directory(job)))
+    return steady(lambda: act(Programs(admin.directory(job))))

@@ -8,9 +8,9 @@ import click
 import msgspec
 
 from ha.checkpoints.pace import Pace
-from ha.cli.checkpoints import checkpoints
 from ha.cli.context import Context, command, needs
-from ha.cli.options import printable
+from ha.cli.inspect import checkpoints
+from ha.cli.options import POSITIVE, flag_option, printable, value_option
 from ha.cli.progress import progress
 from store.bounded import BoundedFiles
 from store.errors import NotFound
@@ -21,20 +21,12 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("target", metavar="JOB|URI")
-@click.argument("query", required=False)
-@click.option(
+@flag_option(
     "--checksums",
-    is_flag=True,
-    help="Also read every file that is needed, and compare the check sums that there are: Spark's, those in the files, "
+    "Also read every file that is needed, and compare the check sums that there are: Spark's, those in the files, "
     "and the store's own.",
 )
-@click.option(
-    "--rate",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="N",
-    help="Ask the store at most this many times in a second.  [default: no limit]",
-)
+@value_option("--rate", POSITIVE, "N", "Ask the store at most this many times in a second.  [default: no limit]")
 def verify(context: Context, target: str, query: str | None, checksums: bool, rate: float | None) -> None:
     """Verify each batch that Spark retains of the queries of JOB, or of the checkpoint directory at URI.
 

@@ -1,10 +1,55 @@
-"""The first line of a process: which stores it uses, and where these settings come from."""
+"""What a process says first: which stores it uses, where its settings come from, and which secrets others can read."""
 
 import logging
+import stat
+from collections.abc import Iterator
+from pathlib import Path
 
-from ha.config.exposure import exposures
+from ha.config.settings import Settings
 from ha.config.sources import Gathered
 from store.traits import traits
+
+SECRETS = ("zookeeper_credentials", "kerberos_keytab", "http_read_tokens", "http_operate_tokens", "jobmaster_token")
+"""Settings that name a file with a secret."""
+
+KEYS = {
+    "zookeeper_tls_key": "zookeeper_tls_certificate",
+    "http_key": "http_certificate",
+    "jobmaster_key": "jobmaster_certificate",
+}
+"""Settings that name a file with a private key, and those whose file has the key if there is none of its own."""
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def exposures(settings: Settings) -> Iterator[str]:
+    """Yield one sentence, with what to do, for each file with credentials that other users can read or replace."""
+    # It skips a file or directory that it cannot look at: opening that will fail with a reason.
+    values = settings.flat()
+    named = {name: values[name] for name in SECRETS}
+    named |= {key: values[key] or values[certificate] for key, certificate in KEYS.items()}
+    for name, path in named.items():
+        if path:
+            yield from _of_file(name, Path(path))
+
+
+def _of_file(name: str, path: Path) -> Iterator[str]:
+    mode = _mode(path)
+    if mode & OTHERS:
+        yield f"{name}: other users may use {path} (mode {mode:04o}): chmod 600 {path}"
+    # A directory with the sticky bit, as /tmp, lets others add files, but not replace this one.
+    mode = _mode(path.parent)
+    if mode & OTHERS_WRITE and not mode & stat.S_ISVTX:
+        yield f"{name}: other users may replace {path} (mode {mode:04o} of {path.parent}): chmod go-w {path.parent}"
+
+
+def _mode(path: Path) -> int:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return 0
+
 
 _log = logging.getLogger("ha")
 

@@ -3,6 +3,7 @@
 A setting is a field of a struct: ``name: type = setting(default, text, unit)``.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -99,3 +100,30 @@ def check_seconds(name: str, value: float, least: float) -> None:
         raise InvalidSettings(f"{name} is {value:g} s: it must be at least {least:g}.")
     if value > LONGEST:  # a thread can wait for 292 years at most
         raise InvalidSettings(f"{name} is {value:g} s: it must be at most {LONGEST:,}.")
+
+
+_UNITS = {
+    name: seconds
+    for seconds, names in (
+        (0.001, "ms milli millis millisecond milliseconds"),
+        (1.0, "s sec secs second seconds"),
+        (60.0, "m min mins minute minutes"),
+        (3600.0, "h hour hours"),
+        (86_400.0, "d day days"),
+    )
+    for name in names.split()
+}
+"""Seconds in each unit. Flink and Spark agree on all of these."""
+
+_DURATION = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) *([a-z]+)", re.ASCII)
+MAX_CHARACTERS = 40  # no duration is longer than this as text
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds that a text with a unit means; None if it is not a duration with a unit."""
+    match = _DURATION.fullmatch(text.strip().lower()) if len(text) <= MAX_CHARACTERS else None
+    unit = _UNITS.get(match[2]) if match else None
+    if match is None or unit is None:
+        return None
+    # Thousandths and whole units are divided and multiplied so that 1500 ms is 1.5 s exactly.
+    return float(match[1]) / 1000 if unit < 1 else float(match[1]) * unit

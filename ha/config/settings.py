@@ -9,10 +9,9 @@ from typing import Any, Self
 
 import msgspec
 
-from ha.config.command_settings import CommandSettings, ProbeSettings
+from ha.config.command_settings import CommandSettings, ProbeSettings, QuerySettings, StandbySettings
 from ha.config.http_settings import HttpSettings
 from ha.config.leadership_settings import HOST_SESSION, OWN_SESSION, SNAPSHOTS_OFF, LeadershipSettings
-from ha.config.query_settings import QuerySettings, StandbySettings
 from ha.config.setting import SettingReference, reference_of
 from ha.config.store_settings import StoreSettings
 from leader.errors import InvalidSettings

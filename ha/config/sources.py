@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ha.config.durations import seconds_of
-from ha.config.setting import SettingReference, nearest, shown
+from ha.config.setting import SettingReference, nearest, seconds_of, shown
 from ha.config.settings import Settings, reference
 from ha.placement.place import SEPARATOR, roots_of
 from leader.errors import InvalidSettings
@@ -99,7 +98,7 @@ def gather(
         (source, {name: value for name, value in (arguments or {}).items() if value is not None}),
     ):
         values.update(_read(found, where, known))
-        sources.update((name, _source(known[name], where)) for name in found)
+        sources.update((name, known[name].variable if where == "the environment" else where) for name in found)
     if (group := groups.get(str(values.get("files")))) is not None:
         values["files"] = SEPARATOR.join(group.files)
         if group.placement and sources["placement"] in (DEFAULT, file):
@@ -129,17 +128,12 @@ def _check_variables(environment: Mapping[str, str], settings: Collection[str]) 
             )
 
 
-def known_groups(environment: Mapping[str, str] | None = None) -> list[list[str]]:
+def known_groups() -> list[list[str]]:
     """Return the roots of each group that ``ha.toml`` or the environment names, whatever a command was given."""
     # InvalidSettings: the file has another form.
-    environment = os.environ if environment is None else environment
-    from_file, groups = _from_file(environment)
-    given = [str(found.get("files", "")) for found in (from_file, _from_environment(environment))]
+    from_file, groups = _from_file(os.environ)
+    given = [str(found.get("files", "")) for found in (from_file, _from_environment(os.environ))]
     return [*(each.files for each in groups.values()), *(roots_of(each) for each in given if SEPARATOR in each)]
-
-
-def _source(setting: SettingReference, where: str) -> str:
-    return setting.variable if where == "the environment" else where
 
 
 def _read(values: Mapping[str, Any], where: str, known: Known) -> dict[str, Any]:

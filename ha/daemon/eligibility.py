@@ -58,7 +58,7 @@ class Eligibility:
         def answered(outcome: Outcome[None]) -> None:
             self._note(job, outcome)
             pause = RARELY_S if self.obstacle(job) is None else AGAIN_S
-            self._call_later(lambda: self.check(job, also), pause)
+            self._runtime.post(lambda: self._runtime.call_at(now() + pause, lambda: self.check(job, also)))
 
         def look(driver: Files) -> None:
             check_writable(driver, job)
@@ -85,6 +85,3 @@ class Eligibility:
             _log.info("%s: eligible again: this process may change the job's directory now.", job)
             with self._lock:
                 self._obstacles.pop(job, None)
-
-    def _call_later(self, callback: Callable[[], None], seconds: float) -> None:
-        self._runtime.post(lambda: self._runtime.call_at(now() + seconds, callback))

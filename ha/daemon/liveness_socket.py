@@ -20,8 +20,7 @@ from collections import deque
 from ha.config.addresses import bind, parse_listen
 from ha.config.settings import Settings
 from ha.config.stores import Stores
-from ha.listening.connections import Connection, Connections
-from ha.listening.limits import most_connections
+from ha.listening.connections import Connection, Connections, most_connections
 from ha.listening.throttle import throttle
 from leader.errors import InvalidSettings
 from leader.layout.contact import ContactAddress, ReleaseNotice

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ha.agent.borrower import borrower_of
+from ha.agent.shared_session import borrower_of
 from ha.agent.standalone import reader_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
@@ -52,14 +52,13 @@ class ContendingProcess:
         self.stores = Stores(settings)
         self.metrics.stores.show(self.stores.files, self.stores.zookeeper)
         self.liveness_socket = (liveness_socket or new_liveness_socket)(self.stores)
-        self.runtime = Runtime(
-            settings.leadership.contender, self.stores.timing, self.stores.files, self.stores.zookeeper
-        )
-        contending = ContendingMetrics(self.metrics.registry, self.metrics.changes, settings.leadership.contender)
-        twins = TwinWatch(settings.leadership.contender, self._refuse_twin)
+        contender = settings.leadership.contender
+        self.runtime = Runtime(contender, self.stores.timing, self.stores.files, self.stores.zookeeper)
+        contending = ContendingMetrics(self.metrics.registry, self.metrics.changes, contender)
+        twins = TwinWatch(contender, lambda job: self._refuse(job, twin_sentence(contender)))
         self._contender = Contender.make(
             self.runtime,
-            settings.leadership.contender,
+            contender,
             self.stores.timing,
             self.liveness_socket.contact if self.liveness_socket else None,
             fan_out(self.stores.history.observer, contending.observe, twins.observe),
@@ -69,7 +68,6 @@ class ContendingProcess:
         self.runtime.attach(self._contender)
         self._borrower = borrower_of(self.stores, self.runtime, self._contender)
         self._eligibility = Eligibility(self.runtime, self.stores.files, self.stores.timing)
-        contender = settings.leadership.contender
         self._drained = DrainedHost(self.runtime, self.stores.files, self.stores.timing, contender)
         self._trial = Trial(self.runtime, self.stores.files, self.stores.timing)
         self.reader = reader_of(self.stores, self.metrics)
@@ -139,7 +137,7 @@ class ContendingProcess:
             },
             ANSWER_WITHIN_S,
         )
-        commands = {job: self._command(job) for job in found}
+        commands = {job: self.commands[job]() if job in self.commands else None for job in found}
         return {
             job: {
                 **each,
@@ -170,17 +168,10 @@ class ContendingProcess:
         """Whether this process holds the job's lease, or is about to give it back."""
         return self.runtime.ask(lambda: self._contender.participants[job].busy, ANSWER_WITHIN_S)
 
-    def _refuse_twin(self, job: str) -> None:
-        """Stop contending for a job that another process leads under this contender's name."""
-        self._refuse(job, twin_sentence(self.settings.leadership.contender))
-
     def _refuse(self, job: str, sentence: str) -> None:
         self._eligibility.refuse(job, sentence)
         self.release(job)  # later, because this is called while the contender takes an event
         self._listeners[job].refused(job, sentence)
-
-    def _command(self, job: str) -> dict[str, Any] | None:
-        return self.commands[job]() if job in self.commands else None
 
 
 def _barred(election: ElectionState, at: float) -> str | None:

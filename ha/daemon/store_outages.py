@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 from ha.config.stores import Stores
-from ha.listening.outage import Outage
+from ha.listening.throttle import Outage
 from store.errors import NotSent, NotWritable, Unknown
 from store.outcome import Outcome
 from store.zookeeper import Connection

@@ -5,15 +5,14 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from ha.config.exposure import exposures
+from ha.config.announce import exposures
 from ha.config.sources import DEFAULT, Gathered
 from ha.config.stores import Stores
 from ha.doctor.file_system import check_file_system
 from ha.doctor.finding import Finding, failed, ok, warning
-from ha.doctor.host import check_host, check_lender
+from ha.doctor.host import check_host, check_lender, check_spark_settings
 from ha.doctor.job_directory import Consent, check_job_directory, check_outputs
 from ha.doctor.servers import check_namenodes, check_zookeeper, hadoop
-from ha.doctor.spark_settings import check_spark_settings
 from ha.placement.place import roots_of
 from leader.job.barring import drained
 from leader.layout.bar import bar_of

@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TypeVar
 
@@ -87,7 +87,8 @@ def _race(files: BoundedFiles, name: str, timeout: float) -> Finding:
     won: list[int] = []
 
     def rename(number: int) -> None:
-        outcome = files.outcome("probe", _renaming(f"{name}/source", f"{name}/target-{number}"), timeout)
+        target = f"{name}/target-{number}"
+        outcome = files.outcome("probe", lambda driver: driver.rename(f"{name}/source", target), timeout)
         if outcome.done:
             won.append(number)
 
@@ -113,7 +114,3 @@ def sweep(driver: Files, folder: str, present: str) -> None:
         if name.startswith(contract.TRIED) and modified_ms < there.get(present, 0) - LEFT_OVER_MS:
             with suppress(NotFound):
                 driver.delete(f"{folder}/{name}".lstrip("/"), recursive=True)
-
-
-def _renaming(source: str, target: str) -> Callable[[Files], None]:
-    return lambda driver: driver.rename(source, target)

@@ -1,19 +1,21 @@
-"""Checks of this host: Java, Spark, the descriptor limit, shared memory, temporary files, the clock, the ticket."""
+"""Checks of this host: Java, Spark and its settings, descriptors, memory, temporary files, the clock, the ticket."""
 
 import os
 import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ha.agent.session_socket import lends
+from ha.agent.shared_session import lends
 from ha.config.snapshot_dir import SHARED_MEMORY, SnapshotDirectory
 from ha.doctor.finding import Finding, failed, ok, warning
 from ha.hosts.host_error import HostError
 from ha.hosts.java import find_java
+from ha.sidecar.command.spark_overlay import DEFAULTS, users_configuration
+from ha.sidecar.command.spark_submit import properties_of
 from ha.spark.session.spark_settings import HEAD_ROOM, PARTITIONS
 from store.clock import BOOT_CLOCK
 from store.kerberos import ticket
@@ -159,3 +161,47 @@ def _ticket(life: tuple[float, float] | None, keytab: str) -> Finding:
     if life[0] <= 0:
         return failed("ticket", f"The Kerberos ticket has expired {-life[0]:,.0f} s ago.", remedy)
     return ok("ticket", f"The Kerberos ticket lasts for another {life[0]:,.0f} s of {life[1]:,.0f}.")
+
+
+CHECK = "spark settings"
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+BOUNDED = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
+MOST = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
+
+
+def check_spark_settings(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a warning for each bad setting in the ``spark-defaults.conf`` that Spark reads in this environment."""
+    folder = users_configuration(environment)
+    file = folder / DEFAULTS if folder is not None else None
+    given = properties_of(file) if file is not None else {}
+    found = list(warnings(given))
+    yield from found or [ok(CHECK, f"None is bad in {file}." if file is not None else f"There is no {DEFAULTS}.")]
+    yield pages(given, environment)
+
+
+def pages(given: Mapping[str, str], environment: Mapping[str, str]) -> Finding:
+    """Check who can reach the web pages of a driver, given these settings of Spark."""
+    if given.get("spark.ui.enabled", "").strip().lower() == "false":
+        return ok("spark pages", "Drivers have none.")
+    if "spark.ui.filters" in given:
+        return ok("spark pages", f"A user who passes {given['spark.ui.filters']} sees those of a driver.")
+    if environment.get("SPARK_LOCAL_IP", "").startswith(("127.", "::1")):
+        return ok("spark pages", "Only this host sees those of a driver.")
+    return warning(
+        "spark pages",
+        "A driver's pages listen on all addresses, and everyone who sees them can kill its stages.",
+        "Set spark.ui.enabled to false, or spark.ui.filters, or SPARK_LOCAL_IP=127.0.0.1 where all of Spark is on one "
+        "host; at least set spark.ui.killEnabled to false.",
+    )
+
+
+def warnings(given: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a warning for each bad one of these settings of Spark, by name."""
+    if given.get(PROVIDER) == ROCKSDB and given.get(BOUNDED, "").strip().lower() != "true":
+        yield warning(
+            CHECK,
+            f"State is in RocksDB, and {BOUNDED} is not true: nothing bounds its memory outside of an executor's heap.",
+            f"Set it to true, and {MOST} to what spark.executor.memoryOverhead has room for.",
+        )

@@ -11,7 +11,7 @@ import msgspec
 
 from ha.config.settings import Settings
 from ha.jobmaster.call_errors import NotExecuted
-from ha.listening.reloaded_file import ChangingFiles
+from ha.listening.tls import ChangingFiles
 
 MAX_TOKEN_BYTES = 10_000
 

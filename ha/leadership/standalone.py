@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
-from ha.agent.borrower import borrower_of
+from ha.agent.shared_session import borrower_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.hosts.crew import Crew

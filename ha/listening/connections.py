@@ -1,12 +1,27 @@
-"""The connections of one listening socket: which one has to go when there are too many. No I/O.
+"""The connections of one listening socket: how many there may be, and which one has to go when there are too many.
 
 Connections are grouped by the address that they come from. The largest group loses one, so a flood from one host does
 not push out the connections of any other host.
 """
 
 import ipaddress
+import resource
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+MOST = 1024  # more are never needed, whatever the system allows
+LEAST = 8  # so many are allowed even where the system allows next to nothing
+
+SHARE = 4
+"""A listening socket may hold this part of all descriptors. A process has at most two such sockets, so half of all
+descriptors are left for the stores, the command and the program's own files."""
+
+
+def most_connections() -> int:
+    """Return the number of connections that one listening socket of this process may hold."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if soft == resource.RLIM_INFINITY else max(LEAST, min(MOST, soft // SHARE))
+
 
 SHARED_BITS = 64  # a host of IPv6 usually has all addresses that agree in these first bits
 

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from ha.listening.access import Access
-from ha.listening.limits import most_connections
+from ha.listening.connections import most_connections
 from ha.listening.listener import BoundedListener
 from ha.listening.throttle import throttle
 
@@ -59,13 +59,13 @@ class HttpServer:
             access_log=False, proxy_headers=False, server_header=False, backlog=ACCEPTED_AT_ONCE,
             timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1,
         )  # fmt: skip
-        self._warnings = () if _is_loopback(host) else tuple(access.weaknesses())
+        self._warnings = () if ipaddress.ip_address(host.partition("%")[0]).is_loopback else tuple(access.weaknesses())
         config.load()
         self._scheme = "http"
         if access.tls is not None:
             config.ssl, self._scheme = access.tls.context, "https"
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._serve, name="ha-http", daemon=True)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="ha-http", daemon=True)
 
     def start(self) -> None:
         """Begin to answer."""
@@ -80,13 +80,6 @@ class HttpServer:
         if self._thread.is_alive():
             self._thread.join(STOP_WITHIN_S)
         self._socket.close()
-
-    def _serve(self) -> None:
-        self._server.run(sockets=[self._socket])
-
-
-def _is_loopback(host: str) -> bool:
-    return ipaddress.ip_address(host.partition("%")[0]).is_loopback
 
 
 class _Awaits(Enum):

@@ -15,8 +15,8 @@ from pathlib import Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ha.listening.problems import problem
-from ha.listening.reloaded_file import ChangingFiles
 from ha.listening.throttle import throttle
+from ha.listening.tls import ChangingFiles, reason
 from leader.errors import InvalidSettings
 
 LEAST_CHARACTERS = 16  # a shorter token could be guessed
@@ -65,7 +65,7 @@ class Tokens:
             try:
                 made = ChangingFiles((path,), lambda path=path: read_tokens(path))  # type: ignore[misc]
             except (OSError, ValueError) as error:
-                raise InvalidSettings(f"{name} cannot be read from {path}: {_reason(error)}.") from error
+                raise InvalidSettings(f"{name} cannot be read from {path}: {reason(error)}.") from error
             self._files[role] = (name, made)
 
     @property
@@ -85,7 +85,7 @@ class Tokens:
         try:
             return file.value()
         except (OSError, ValueError) as error:
-            _log.error("%s cannot be read any more: %s. No token of it counts.", name, _reason(error))
+            _log.error("%s cannot be read any more: %s. No token of it counts.", name, reason(error))
             return ()
 
 
@@ -138,7 +138,3 @@ def _digest(token: str) -> bytes:
 
 def _is_among(digest: bytes, digests: Iterable[bytes]) -> bool:
     return any([hmac.compare_digest(digest, each) for each in digests])  # noqa: C419  # a list: all are compared
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or f"{error}"

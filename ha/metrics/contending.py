@@ -1,13 +1,14 @@
 """Metrics of a process that contends: what happens to its leaderships, how they stand, and restarts of its command."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ha.metrics.lookups import LeaderChanges
+from ha.metrics.process_metrics import LeaderChanges
 from ha.metrics.tables import Table, families
 from leader.election import events
 from leader.layout import names
@@ -38,26 +39,20 @@ class ContendingMetrics:
         self._changes = changes
         self._contender = contender
         self._clock = clock
-        self._grants = Counter(
+        counter = partial(Counter, labelnames=["job_name"], registry=registry)
+        self._grants = counter(
             "ha_grants",
             "Leaderships of this process that have begun, by why the lease was free, as in ha job history.",
-            ["job_name", "reason"],
-            registry=registry,
+            labelnames=["job_name", "reason"],
         )
-        self._revocations = Counter(
-            "ha_revocations", "Leaderships of this process that have ended.", ["job_name"], registry=registry
-        )
-        self._fenced = Counter(
+        self._revocations = counter("ha_revocations", "Leaderships of this process that have ended.")
+        self._fenced = counter(
             "ha_fenced_operations",
             "Writes of this process under its own epoch that HDFS refused: a higher one had begun.",
-            ["job_name"],
-            registry=registry,
         )
-        self._suspected = Counter(
+        self._suspected = counter(
             "ha_suspected",
             "Leaders whose lease this process seized before their session ended: their process was gone.",
-            ["job_name"],
-            registry=registry,
         )
         self._takeover = Histogram(
             "ha_takeover_seconds",
@@ -208,18 +203,11 @@ class CommandCounters:
     """Counts how often a job's command has failed, and was started again."""
 
     def __init__(self, registry: CollectorRegistry, job: str) -> None:
-        self._restarts = Counter(
-            "ha_command_restarts",
-            "Restarts of the command after a failure, within a leadership of this process.",
-            ["job_name"],
-            registry=registry,
-        ).labels(job)
-        self._failures = Counter(
-            "ha_command_failures",
-            "Failures of the command while this process led: errors, and hangs for which it was killed.",
-            ["job_name"],
-            registry=registry,
-        ).labels(job)
+        counter = partial(Counter, labelnames=["job_name"], registry=registry)
+        restarts = "Restarts of the command after a failure, within a leadership of this process."
+        self._restarts = counter("ha_command_restarts", restarts).labels(job)
+        failures = "Failures of the command while this process led: errors, and hangs for which it was killed."
+        self._failures = counter("ha_command_failures", failures).labels(job)
 
     def restarted(self) -> None:
         """Count one more start."""

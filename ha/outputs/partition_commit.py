@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ha.config.durations import seconds_of
+from ha.config.setting import seconds_of
 from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, TRIGGERS, Pattern, Trigger
 from leader.errors import InvalidSettings
 

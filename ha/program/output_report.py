@@ -1,6 +1,6 @@
 """Output report: what a driver counts of its outputs, in a small file beside its query report.
 
-The driver replaces the file after each batch; the sidecar shows it (:mod:`ha.metrics.outputs`). The driver does not
+The driver replaces the file after each batch; the sidecar shows it (:mod:`ha.metrics.reports`). The driver does not
 load Prometheus for it. Outputs of the format ``ha`` are published by processes of Spark: each has a file of its own.
 """
 

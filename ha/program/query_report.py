@@ -1,7 +1,7 @@
 """Query report: what a driver knows of its queries, in a small file that its sidecar reads when Prometheus asks.
 
 The driver replaces the file (:mod:`ha.spark.queries.query_reports`); the sidecar shows it
-(:mod:`ha.metrics.query_metrics`). No store is asked. The driver does not load Prometheus for it.
+(:mod:`ha.metrics.reports`). No store is asked. The driver does not load Prometheus for it.
 """
 
 from collections.abc import Callable

@@ -24,8 +24,7 @@ from ha.leadership.notices import (
     Wake,
 )
 from ha.leadership.signals import end_in_order
-from ha.metrics.outputs import OutputMetrics
-from ha.metrics.query_metrics import QueryMetrics, ReportFiles
+from ha.metrics.reports import OutputMetrics, QueryMetrics, ReportFiles
 from ha.sidecar.command.class_data import ClassData
 from ha.sidecar.command.command import Command
 from ha.sidecar.command.newest_program import NewestProgram

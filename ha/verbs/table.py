@@ -144,7 +144,7 @@ class MoveArguments(NoArguments, frozen=True):
     undo: bool = False
 
 
-class Verb(msgspec.Struct, frozen=True, kw_only=True):
+class Verb(msgspec.Struct, frozen=True):
     """One verb."""
 
     does: str  # one sentence for people, as the command line and the document of the API have it
@@ -166,110 +166,102 @@ PUT_BACK = "`ha checkpoint rewind {job} {query} --undo` undoes it"
 
 VERBS = {
     STOP: Verb(
-        does="Stop the job in an orderly way: it has FINISHED.",
-        command="job stop",
-        undo=RUN_AGAIN,
-        kept=True,
-        ends=Status.FINISHED,
+        "Stop the job in an orderly way: it has FINISHED.", "job stop", undo=RUN_AGAIN, kept=True, ends=Status.FINISHED
     ),
     CANCEL: Verb(
-        does="Cancel the job, also if its leader ends meanwhile.",
-        command="job cancel",
+        "Cancel the job, also if its leader ends meanwhile.",
+        "job cancel",
         undo=RUN_AGAIN,
         kept=True,
         ends=Status.CANCELED,
     ),
     RESTART: Verb(
-        does="Start the command again, on the same host and in the same epoch.",
-        command="job restart",
+        "Start the command again, on the same host and in the same epoch.",
+        "job restart",
         takes=RestartArguments,
         undo="`ha job restart {job}`, without --exclude, lets executors run on all hosts again",
         kept=True,
     ),
     RESTART_QUERY: Verb(
-        does="Start a declared query again, with those that it is connected to.",
-        command="job restart --query",
-        takes=QueryArguments,
+        "Start a declared query again, with those that it is connected to.", "job restart --query", takes=QueryArguments
     ),
     RESTART_FROM: Verb(
-        does="Start the command again from a savepoint.",
-        command="job restart --from",
+        "Start the command again from a savepoint.",
+        "job restart --from",
         takes=FromArguments,
         undo="`ha trash restore {job} --query {query}` brings a former checkpoint back, once the job is stopped",
         saves=True,
     ),
     SAVEPOINT: Verb(
-        does="Take a savepoint; the job goes on.",
-        command="savepoint take",
+        "Take a savepoint; the job goes on.",
+        "savepoint take",
         takes=PartialArguments,
         undo="`ha savepoint dispose {job} {where}` deletes it",
         saves=True,
     ),
     STOP_WITH_SAVEPOINT: Verb(
-        does="Stop the job, and take a savepoint of it.",
-        command="job stop --savepoint",
+        "Stop the job, and take a savepoint of it.",
+        "job stop --savepoint",
         takes=StopArguments,
         undo=RUN_AGAIN,
         saves=True,
     ),
     PAUSE: Verb(
-        does="Pause the job: its leader stays, and no process takes over.",
-        command="job pause",
+        "Pause the job: its leader stays, and no process takes over.",
+        "job pause",
         takes=PauseArguments,
         undo="`ha job resume {job}` ends the pause",
         at_once=True,
     ),
-    RESUME: Verb(
-        does="End the pause of the job.", command="job resume", undo="`ha job pause {job}` pauses it", at_once=True
-    ),
+    RESUME: Verb("End the pause of the job.", "job resume", undo="`ha job pause {job}` pauses it", at_once=True),
     "handover": Verb(
-        does="Have the leader hand over to a standby, and wait until that one leads.",
-        command="job handover",
+        "Have the leader hand over to a standby, and wait until that one leads.",
+        "job handover",
         takes=HandoverArguments,
         undo="`ha job handover {job} --to {before}` hands it back",
         own_process=True,
     ),
     "rewind": Verb(
-        does="Put a stopped query back to a batch, with its outputs.",
-        command="checkpoint rewind",
+        "Put a stopped query back to a batch, with its outputs.",
+        "checkpoint rewind",
         takes=RewindArguments,
         undo=PUT_BACK,
         own_process=True,
         asks=True,
     ),
     "seek": Verb(
-        does="Let a stopped query go on at other offsets of its Kafka topics, with its state.",
-        command="checkpoint seek",
+        "Let a stopped query go on at other offsets of its Kafka topics, with its state.",
+        "checkpoint seek",
         takes=SeekArguments,
         undo=PUT_BACK,
         own_process=True,
         asks=True,
     ),
     "rescale": Verb(
-        does="Give the state of a stopped query another number of partitions.",
-        command="checkpoint rescale",
+        "Give the state of a stopped query another number of partitions.",
+        "checkpoint rescale",
         takes=RescaleArguments,
         undo=PUT_BACK,
         own_process=True,
         asks=True,
     ),
     "sweep": Verb(
-        does="Move what no retained batch can refer to into the trash.",
-        command="checkpoint sweep",
+        "Move what no retained batch can refer to into the trash.",
+        "checkpoint sweep",
         takes=SweepArguments,
         undo="`ha checkpoint sweep {job} --undo` brings it back",
         own_process=True,
     ),
     "promote": Verb(
-        does="Make the replica of the job, below this root, the job.",
-        command="replica promote",
+        "Make the replica of the job, below this root, the job.",
+        "replica promote",
         takes=PromoteArguments,
         own_process=True,
         asks=True,
     ),
     "move": Verb(
-        does="Move the job to another root of its group.",
-        command="job move",
+        "Move the job to another root of its group.",
+        "job move",
         takes=MoveArguments,
         undo="`ha job move {job} --to {before}` moves it back, 30 minutes later",
         own_process=True,

@@ -86,11 +86,11 @@ GRID: dict[str, tuple[Cell, Cell, Cell, Cell, Cell]] = {
         no(f"{API}/test_events.py::test_a_host_with_many_streams_shuts_no_other_out"),
         no(HOSTILE),
         no(f"{API}/test_events.py::test_behind_one_proxy_each_token_has_its_share"),
-        no(f"{LISTENING}/test_shares.py::test_whoever_has_the_most_loses_the_oldest"),
+        no(f"{LISTENING}/test_connections.py::test_whoever_has_the_most_loses_the_oldest"),
     ),
     "secrets": (
         no(
-            "unit/ha/config/test_exposure.py::test_any_right_of_others_is_too_much",
+            "unit/ha/config/test_announce.py::test_any_right_of_others_is_too_much",
             "unit/ha/sandbox/test_state.py::test_nobody_else_enters_the_folders_of_a_secure_sandbox",
         ),
         yes("overhear tokens without TLS", f"{LISTENING}/test_access.py::test_tokens_in_the_clear_are_warned_of"),

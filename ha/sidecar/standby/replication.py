@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry
 from ha.config.settings import Settings
 from ha.daemon.process import ContendingProcess
 from ha.hosts.background import in_background
-from ha.metrics.replication import ReplicationFile
+from ha.metrics.standby import ReplicationFile
 from ha.sidecar.command.run_directory import RunDirectory
 from ha.spark.replication import report
 from leader.errors import NotLeader

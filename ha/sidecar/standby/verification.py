@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from ha.config.settings import Settings
 from ha.hosts.background import in_background
-from ha.metrics.verification import QueryVerified, VerificationMetrics
+from ha.metrics.standby import QueryVerified, VerificationMetrics
 
 RATE = 50  # most calls of the store in a second, as the documentation of the setting says
 LIMIT_S = 3600.0  # time after which a verification is given up: 180,000 calls

@@ -7,7 +7,7 @@ from ha.checkpoints.trees import check_bulk
 from ha.config.stores import Stores
 from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
-from ha.metrics.replication import ReplicationMetrics
+from ha.metrics.standby import ReplicationMetrics
 from ha.spark.checkpoint_tools.copying import WORKERS, Told
 from ha.spark.replication.replicator import Budget, Promoted, QueryRound, ReplicaSource, Replicator
 from ha.spark.replication.report import REPORT, ReplicaReport, decoded, promoted, replica_of, unmark

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
-from ha.config.query_settings import STAY
+from ha.config.command_settings import STAY
 from ha.config.sources import load
 from ha.leadership.lead import supervised
 from ha.leadership.leadership import Leadership

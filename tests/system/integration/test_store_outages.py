@@ -9,7 +9,7 @@ import pytest
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.daemon.store_outages import StoreOutages
-from ha.listening import outage
+from ha.listening import throttle
 from ha.sandbox import Sandbox
 from store.zookeeper import Connection
 from tests.unit.ha.waiting import wait_until
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.hdfs, pytest.mark.zookeeper]
 def test_one_line_when_it_begins_and_one_when_it_ends(
     stores: dict[str, str], healed: Sandbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(outage, "QUIET_S", 0.1)
+    monkeypatch.setattr(throttle, "QUIET_S", 0.1)
     caplog.set_level(logging.WARNING, "ha")
 
     def said() -> list[str]:

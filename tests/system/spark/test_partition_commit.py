@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ha.cli.output_repair import _repaired
+from ha.cli.output_verify import _repaired
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME

@@ -13,8 +13,7 @@ from starlette.types import Message
 
 from ha.agent.agent import Agent
 from ha.agent.warmer import Subscriptions
-from ha.api import page
-from ha.api.http_api import HttpApi
+from ha.api.http_api import PAGE, HttpApi
 from ha.api.leaders import Leaders
 from ha.api.process import StatusSource
 from ha.config.stores import Stores
@@ -109,7 +108,7 @@ def request(data: bytes) -> None:
         body,
     )
     assert status in STATUSES, status
-    shown = target.partition(b"?")[0].decode("latin-1") in page.PATHS or target.startswith(b"/metrics")
+    shown = target.partition(b"?")[0].decode("latin-1") in PAGE or target.startswith(b"/metrics")
     if status in {200, 400, 421, 503} and answer and not shown:
         json.loads(answer)
 

@@ -358,14 +358,6 @@ def test_a_lost_directory_is_made_again(what: str, led: Led, host: Host, client:
         wait_until(lambda: other.leader("orders", PATIENCE_S).source is Source.SNAPSHOT)
 
 
-def test_a_damaged_snapshot_is_written_again(led: Led, host: Host, client: Client, settings: Settings) -> None:
-    agent = host.keeping(led)
-    agent.warmer.close()
-    (path,) = Path(settings.leadership.snapshots).glob(f"*/{LEADER}orders")
-    path.write_bytes(path.read_bytes().replace(b"a:1", b"x:1"))
-    assert told(client.leader("orders", PATIENCE_S)) == (1, session(1), "a:1", Source.HDFS)
-
-
 def test_switched_off_nothing_is_written_nor_read(led: Led, host: Host, settings: Settings) -> None:
     off = settings.replace(snapshots="off")
     host.keeping(led)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ha.agent import arrivals
-from ha.agent.arrivals import Arrivals, names, watch
+from ha.agent import finder
+from ha.agent.finder import Arrivals, names, watch
 from ha.config.snapshot_dir import LEADER
 from tests.lacks import no_thread_free
 from tests.unit.ha.waiting import wait_until
@@ -16,7 +16,7 @@ from tests.unit.ha.waiting import wait_until
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "AGAIN_S", 0.02)
+    monkeypatch.setattr(finder, "AGAIN_S", 0.02)
 
 
 @pytest.fixture
@@ -115,8 +115,8 @@ def test_a_forked_child_begins_anew(place: Path, waiting: Waiting) -> None:
 
 
 def test_reports_that_were_lost_have_the_directory_watched_anew(place: Path) -> None:
-    overflow = arrivals._EVENT.pack(-1, 0x4000, 0, 0)
-    moved = arrivals._EVENT.pack(1, arrivals.IN_MOVED_TO, 0, 16) + b"leader-orders".ljust(16, b"\0")
+    overflow = finder._EVENT.pack(-1, 0x4000, 0, 0)
+    moved = finder._EVENT.pack(1, finder.IN_MOVED_TO, 0, 16) + b"leader-orders".ljust(16, b"\0")
     assert names(moved + moved) == (["leader-orders"] * 2, True)
     assert names(moved + overflow) == (["leader-orders"], False)
     assert watch(place / "missing") == -1

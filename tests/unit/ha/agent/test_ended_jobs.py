@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ha.agent import ended_jobs
-from ha.agent.ended_jobs import AGAIN_S, EndedJobs
+from ha.agent import standalone
+from ha.agent.standalone import AGAIN_S, EndedJobs
 from leader.job.status import Status
 from leader.layout.names import LeaderDirectory
 from leader.lookup.answers import Known, Look, Source
@@ -26,7 +26,7 @@ class Agent:
             self.lists += 1
             done(place.files.outcome(name, operation, timeout))
 
-        monkeypatch.setattr(ended_jobs, "now", lambda: self.clock)
+        monkeypatch.setattr(standalone, "now", lambda: self.clock)
         monkeypatch.setattr(place.files, "submit", at_once)
 
     def end(self, leader: LeaderDirectory | None = FIRST, answer: Any = None) -> Status | None:

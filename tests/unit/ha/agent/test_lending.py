@@ -11,10 +11,8 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
-from ha.agent import session_socket
-from ha.agent.borrower import Borrower
-from ha.agent.lender import Lender, send
-from ha.agent.session_socket import LOCK, MOST_LINE_BYTES, SOCKET, Hello, Word, lends, line
+from ha.agent import shared_session
+from ha.agent.shared_session import LOCK, MOST_LINE_BYTES, SOCKET, Borrower, Hello, Lender, Word, lends, line, send
 from ha.config.snapshot_dir import SnapshotDirectory
 from leader.contender.contender import Contender
 from leader.contender.runtime import Runtime
@@ -132,7 +130,7 @@ def test_who_does_not_belong_here_is_turned_away(place: SnapshotDirectory, lende
 
 
 def test_a_process_of_another_user_is_turned_away(place: SnapshotDirectory, lender: Lender) -> None:
-    with patch.object(session_socket, "ROOT", -1), patch.object(os, "geteuid", lambda: 4711), connected(place) as other:
+    with patch.object(shared_session, "ROOT", -1), patch.object(os, "geteuid", lambda: 4711), connected(place) as other:
         assert other.recv(1) == b""
     assert lender.members == 0
 
@@ -140,7 +138,7 @@ def test_a_process_of_another_user_is_turned_away(place: SnapshotDirectory, lend
 def test_one_that_is_too_many_is_turned_away(
     place: SnapshotDirectory, lender: Lender, member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ha.agent.lender.MOST_MEMBERS", 1)
+    monkeypatch.setattr("ha.agent.shared_session.MOST_MEMBERS", 1)
     until(lambda: lender.members == 1, "it has joined")
     with connected(place) as another:
         another.sendall(line(Hello("b", BOOT)))
@@ -152,7 +150,7 @@ def test_one_that_is_too_many_is_turned_away(
 def test_a_member_that_reads_nothing_is_parted(
     runtime: Runtime, place: SnapshotDirectory, lender: Lender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ha.agent.lender.MOST_UNREAD_BYTES", 1000)
+    monkeypatch.setattr("ha.agent.shared_session.MOST_UNREAD_BYTES", 1000)
     with connected(place) as paused:
         paused.sendall(line(Hello("b", BOOT)))
         until(lambda: lender.members == 1, "it has joined")

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 import ha.api
-from ha.api.page import PATHS
+from ha.api.http_api import PAGE
 from tests.unit.ha.api.serving import Served
 
 FORBIDDEN = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|https?://")
 WEB = Path(ha.api.__file__).parent / "web"
 
 
-@pytest.mark.parametrize("path", sorted(PATHS))
+@pytest.mark.parametrize("path", sorted(PAGE))
 def test_every_file_is_there_for_everybody_and_may_load_nothing_from_elsewhere(served: Served, path: str) -> None:
     answer, content = served.raw("GET", path)
     assert (answer.status, bool(content)) == (200, True)
@@ -25,7 +25,7 @@ def test_every_file_is_there_for_everybody_and_may_load_nothing_from_elsewhere(s
 
 
 def test_every_file_of_the_folder_is_served() -> None:
-    assert {f"/{each.name}" for each in WEB.iterdir()} - {"/index.html"} | {"/"} == PATHS
+    assert {f"/{each.name}" for each in WEB.iterdir()} - {"/index.html"} | {"/"} == {*PAGE}
 
 
 def test_nothing_is_read_as_html_and_nothing_comes_from_elsewhere() -> None:

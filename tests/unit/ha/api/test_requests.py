@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ha.api.posts import MOST_BYTES
+from ha.api.operations import MOST_BYTES
 from leader.job.admin import JobAdmin
 from leader.job.request_folder import Requests, State
 from store.local import LocalFiles
@@ -144,7 +144,6 @@ def test_without_tokens_nobody_may(untokened: Served, quick: Path) -> None:
         ({"verb": "stop", "why": "x"}, 400),
         ({"verb": "stop", "arguments": {"to": "hdfs://h/x"}}, 400),
         ({"verb": "savepoint", "arguments": {"to": 7}}, 400),
-        ({"verb": "savepoint", "arguments": {"to": "s3://b/x"}}, 400),
         ({"verb": "savepoint", "arguments": {"to": "elsewhere"}}, 400),
         ({"verb": "savepoint", "arguments": {"timeout": "30"}}, 400),
         ({"verb": "savepoint", "arguments": {"timeout": 0}}, 400),
@@ -155,10 +154,8 @@ def test_without_tokens_nobody_may(untokened: Served, quick: Path) -> None:
         ({"verb": "stop", "reason": "x"}, 400),
         ({"verb": "savepoint", "arguments": {"from": "7"}}, 400),
         ({"verb": "restart-query"}, 400),
-        ({"verb": "restart-query", "arguments": {"query": "../7"}}, 400),
         ({"verb": "restart", "arguments": {"query": "clean"}}, 400),
         ({"verb": "restart-from"}, 400),
-        ({"verb": "restart-from", "arguments": {"from": "../7"}}, 400),
         ("nonsense", 400),
         ("[" * MOST_BYTES, 400),
         (" " * (MOST_BYTES + 1), 413),

@@ -31,8 +31,3 @@ def test_the_table_names_the_variable_and_the_default(cli: CommandLine) -> None:
     lines = {line.split()[0]: line.split(maxsplit=1)[1] for line in cli("host config").out.splitlines()}
     assert lines["stop_grace"].split() == ["20", "s", "HA_STOP_GRACE"]
     assert lines["zookeeper"].split() == ["(no", "ZooKeeper)", "default"]
-
-
-def test_a_misspelt_variable_is_refused(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HA_FILE", "hdfs://nameservice1/ha")
-    assert "did you mean HA_FILES?" in cli("host config", code=2).err

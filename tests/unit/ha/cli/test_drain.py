@@ -48,7 +48,7 @@ def test_a_host_is_drained_and_takes_over_again_only_when_it_may(workplace: Work
 def test_bad_input_is_refused_in_one_sentence(workplace: Workplace) -> None:
     assert "is not a name of a contender" in asked(workplace, "host", "drain", "no name", code=2)
     assert "The reason is too long" in asked(workplace, "host", "drain", "a", "--reason", "x" * 300, code=2)
-    assert "is not in the range" in asked(workplace, "host", "drain", "a", "--for", "100 d", code=2)
+    assert "is not in the range 0<x<=7776000" in asked(workplace, "host", "drain", "a", "--for", "100 d", code=2)
 
 
 def test_a_master_that_does_not_answer_is_told_before_anything_moves(workplace: Workplace) -> None:

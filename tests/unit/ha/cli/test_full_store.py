@@ -236,7 +236,7 @@ def test_a_promotion_does_so_too(tmp_path: Path, quick: Path, cli: CommandLine) 
 def test_a_request_is_left_or_it_is_said_that_it_is_not(
     quick: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch, verb: str, changes: tuple[tuple[type, str], ...]
 ) -> None:
-    monkeypatch.setattr("ha.cli.savepoint.ANSWERING_S", 0.0)
+    monkeypatch.setattr("ha.cli.requests.ANSWERING_S", 0.0)
     for most in count():
         shutil.rmtree(quick, ignore_errors=True)
         led(quick)

@@ -87,7 +87,3 @@ def test_operators_have_the_names_that_were_kept_where_their_metadata_are_missin
 def test_a_text_of_the_checkpoint_does_not_command_the_terminal(checkpoint: Path, cli: CommandLine) -> None:
     (checkpoint / "metadata").write_text('{"id":"\\u001b[2J"}')
     assert "\x1b" not in cli("checkpoint inspect", checkpoint.as_uri()).out
-
-
-def test_what_is_not_there_is_said(tmp_path: Path, cli: CommandLine) -> None:
-    assert "There is no checkpoint at" in cli("checkpoint inspect", (tmp_path / "nothing").as_uri(), code=2).err

@@ -35,17 +35,17 @@ def test_what_comes_is_followed(workplace: Workplace, notes: Notes) -> None:
     wait_until(lambda: follower.output.read_text() == "first\nagain\n")
 
 
-def said(workplace: Workplace, *more: str) -> tuple[int, Any]:
+def asked_logs(workplace: Workplace, *more: str) -> tuple[int, Any]:
     asked = workplace.ha("job", "logs", "orders", *more)
     return asked.wait(), asked.said.splitlines()[-1]
 
 
 def test_where_none_is_kept_it_says_where_to_look(workplace: Workplace) -> None:
-    assert "There is no job 'orders'" in said(workplace)[1]
+    assert "There is no job 'orders'" in asked_logs(workplace)[1]
     assert run(workplace, "a", ENDS).wait() == 0
-    assert said(workplace, "--previous") == (1, "ha: Only one run of 'orders' is kept on this host.")
+    assert asked_logs(workplace, "--previous") == (1, "ha: Only one run of 'orders' is kept on this host.")
     workplace.environment["XDG_STATE_HOME"] = str(workplace.directory / "elsewhere")
-    code, text = said(workplace)
+    code, text = asked_logs(workplace)
     assert (code, "No run of 'orders' is kept on this host" in text) == (1, True)
     assert text.endswith("It has no leader.")
 

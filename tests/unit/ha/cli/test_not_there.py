@@ -235,16 +235,7 @@ def test_an_empty_list_says_where_it_looked(tmp_path: Path, cli: CommandLine, mo
 def test_a_savepoint_of_another_job_is_kept(jobs: Path, tmp_path: Path, cli: CommandLine) -> None:
     place = tmp_path / "saved"
     place.mkdir()
-    manifest = {
-        "job": "orders",
-        "epoch": 1,
-        "id": "7",
-        "at": "",
-        "by": "",
-        "stopped": False,
-        "spark": "",
-        "queries": [],
-    }
+    manifest = {"job": "orders", "epoch": 1, "id": "7", "at": "", "by": "", "stopped": False, "spark": ""}
     (place / "savepoint.json").write_text(json.dumps({**manifest, "queries": []}))
     said = cli("savepoint dispose bare", place.as_uri(), code=1).err
     assert "is of job 'orders', not of 'bare': it is kept." in said

@@ -117,12 +117,6 @@ def test_a_wrong_place_is_refused(sides: Sides, to: str, said: str, cli: Command
     assert said in cli("replica run orders --to", to, "--files", sides.here, "--once", code=1).err
 
 
-def test_a_job_that_is_not_there_is_refused(sides: Sides, cli: CommandLine) -> None:
-    said = cli(f"replica run payments --to {sides.there} --files {sides.here} --once", code=3)
-    assert "There is no job 'payments'" in said.err
-    assert not (sides.folder / "there").exists()
-
-
 def test_of_two_one_replicates(sides: Sides) -> None:
     leadership: Leadership
     with sides.leading(sides.there, "orders.replica") as leadership:

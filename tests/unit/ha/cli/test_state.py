@@ -23,7 +23,6 @@ def checkpoint(tmp_path: Path) -> Path:
     [
         (["--batch", "9"], 2, "Batch 9 is not retained"),
         ([], 2, "choose with --store one of left, right"),
-        (["--operator", "3"], 2, "no operator 3 with state: it has 0 (join)"),
         (["--key", "anna"], 2, "'anna' is not COLUMN=VALUE"),
     ],
 )

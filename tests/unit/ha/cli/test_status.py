@@ -114,12 +114,6 @@ def test_who_was_killed_is_not_there_and_who_was_stopped_does_not_answer(workpla
     assert found[stopped.pid]["error"] == f"Process {stopped.pid} does not answer."
 
 
-def test_a_job_that_nobody_contends_for_here(workplace: Workplace) -> None:
-    asked = workplace.ha("host", "status", "nobodys")
-    assert asked.wait() == 1
-    assert "No process of this user contends for job 'nobodys' on this host" in asked.said
-
-
 @pytest.fixture
 def place() -> Iterator[SnapshotDirectory]:
     """A directory with a short name: that of a socket has at most 107 bytes."""

@@ -9,7 +9,6 @@ import pytest
 
 from tests.unit.ha.cli.test_pausing import asked
 from tests.unit.ha.cli.test_status import LASTING, command
-from tests.unit.ha.command_line import CommandLine
 from tests.unit.ha.noting import NOTES, STAYS, Notes
 from tests.unit.ha.noting import run as given
 from tests.unit.ha.programs import Program, Workplace
@@ -174,9 +173,3 @@ def test_without_a_stored_program_a_command_is_needed(workplace: Workplace, cach
     program = workplace.ha("run", "sums")
     assert program.wait() in {1, 2, 3}
     assert "no job 'sums'" in program.said
-
-
-def test_an_argument_that_is_no_utf8_leaves_no_job(quick: Path, cli: CommandLine) -> None:
-    said = cli("job submit orders --no-preflight -- python", "caf\udce9", code=2)
-    assert "is not UTF-8, and cannot be stored" in said.err
-    assert not quick.exists()

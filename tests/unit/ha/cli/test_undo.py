@@ -17,11 +17,10 @@ from ha.spark.tools import import_checkpoint
 from ha.verbs.table import VERBS as ROWS
 from tests.system.spark import test_output_verbs
 from tests.system.spark.batches import batch, line_of
-from tests.unit.ha.cli import test_move, test_replicate, test_rescale, test_seek, test_sweep
+from tests.unit.ha.cli import test_move, test_replicate, test_rewind, test_sweep
 from tests.unit.ha.cli.test_full_store import ended
-from tests.unit.ha.cli.test_offered import OFFERED, fault
 from tests.unit.ha.cli.test_sweep import written
-from tests.unit.ha.cli.test_verbs import commands
+from tests.unit.ha.cli.test_verbs import OFFERED, commands, fault
 from tests.unit.ha.command_line import CommandLine
 from tests.unit.ha.doctor.test_doctor import FORGED
 from tests.unit.ha.led import Led
@@ -30,8 +29,8 @@ from tests.unit.ha.programs import Workplace
 from tests.unit.ha.sidecar.test_savepoints import QUERY, commit, elsewhere
 from tests.unit.ha.waiting import wait_until
 
-roots, sides, sought, swept = test_move.roots, test_replicate.sides, test_seek.job, test_sweep.job
-rescaled, published = test_rescale.job, test_output_verbs.job
+roots, sides, sought, swept = test_move.roots, test_replicate.sides, test_rewind.sought, test_sweep.job
+rescaled, published = test_rewind.rescaled, test_output_verbs.job
 
 READS = {
     "job list", "job show", "job leader", "job watch", "job queries", "job exceptions", "job logs", "job history",

@@ -56,10 +56,6 @@ def test_each_query_of_a_job_is_verified(checkpoint: Path, cli: CommandLine) -> 
     assert "it has sums, totals" in cli("checkpoint verify orders weekly", code=3).err
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, cli: CommandLine) -> None:
-    assert "There is no checkpoint at" in cli("checkpoint verify", (tmp_path / "nothing").as_uri(), code=2).err
-
-
 def test_contents_are_compared_on_demand(checkpoint: Path, cli: CommandLine) -> None:
     uri = checkpoint.as_uri()
     assert cli("checkpoint verify", uri, "--checksums").out.splitlines()[1] == (

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from ha.cli.options import Seconds
-from ha.config.durations import seconds_of
+from ha.config.setting import seconds_of
 from ha.config.sources import load
 
 

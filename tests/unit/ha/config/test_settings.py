@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,86 +80,88 @@ def test_every_kind_of_restart(kind: str, delay: float | None) -> None:
     assert load({}, options).command.restarts(lambda: 1.0).failed(5.0) == pytest.approx(delay)
 
 
-MISTAKES: list[tuple[dict[str, Any], dict[str, str], str, list[str]]] = [
-    ({"shrt_ttl": 1}, {}, "", ["'shrt_ttl' in the arguments is not a setting", "did you mean 'short_ttl'?"]),
-    ({"x": 1}, {}, "", ["'x' in the arguments is not a setting", "the settings are files, directory_mode"]),
-    ({}, {}, "zokeeper = 'zk:1'", ["'zokeeper' in ha.toml is not a setting", "did you mean 'zookeeper'?"]),
-    ({}, {}, "[files]\nuri = 'x'", ["files in ha.toml is", "it must be text"]),
-    ({"short_ttl": "soon"}, {}, "", ["short_ttl in the arguments is 'soon'", "it must be a number of seconds, or"]),
-    ({}, {"HA_SHORT_TTL": "6 sheep"}, "", ["short_ttl in the environment is '6 sheep'", "such as '10 s', '1 min'"]),
-    (
-        {},
-        {"HA_REPLICATE_RATE": "1 s"},
-        "",
-        ["replicate_rate in the environment is '1 s'", "it must be a whole number."],
+def wrong(*parts: str, file: str = "", environment: Mapping[str, str] | None = None, **arguments: Any) -> Any:
+    """What is given, and parts of the sentence about it."""
+    return pytest.param(arguments, environment or {}, file, parts, id=parts[0])
+
+
+MISTAKES = [
+    wrong("'shrt_ttl' in the arguments is not a setting", "did you mean 'short_ttl'?", shrt_ttl=1),
+    wrong("'x' in the arguments is not a setting", "the settings are files, directory_mode", x=1),
+    wrong("'zokeeper' in ha.toml is not a setting", "did you mean 'zookeeper'?", file="zokeeper = 'zk:1'"),
+    wrong("files in ha.toml is", "it must be text", file="[files]\nuri = 'x'"),
+    wrong("short_ttl in the arguments is 'soon'", "it must be a number of seconds, or", short_ttl="soon"),
+    wrong(
+        "short_ttl in the environment is '6 sheep'", "such as '10 s', '1 min'", environment={"HA_SHORT_TTL": "6 sheep"}
     ),
-    ({}, {"HA_FILE": "x"}, "", ["HA_FILE in the environment is not a setting: did you mean HA_FILES?"]),
-    ({}, {}, "audit = [1]", ["audit in ha.toml is [1]", "it must be a number"]),
-    ({"failed_region": "go"}, {}, "", ["failed_region is 'go'", "it must be 'end' or 'stay'"]),
-    ({"suspicion": "of"}, {}, "", ["suspicion in the arguments is 'of'", "it must be true or false"]),
-    ({"directory_mode": "rwx"}, {}, "", ["directory_mode is 'rwx'", "it must be 0700 to 0777"]),
-    ({"directory_mode": "0500"}, {}, "", ["directory_mode is '0500'", "as chmod takes it"]),
-    ({"directory_mode": "1777"}, {}, "", ["directory_mode is '1777'", "as chmod takes it"]),
-    ({"kerberos_keytab": "/x"}, {}, "", ["kerberos_keytab and kerberos_principal need each other", "set both"]),
-    ({"kerberos_principal": "x"}, {}, "", ["kerberos_keytab and kerberos_principal need each other", "or neither"]),
-    ({"zookeeper_auth": "basic"}, {}, "", ["zookeeper_auth is 'basic'", "'digest', 'sasl-digest' or 'kerberos'"]),
-    ({"zookeeper_auth": "digest"}, {}, "", ["zookeeper_auth is 'digest' without a password", "zookeeper_credentials"]),
-    ({"zookeeper_credentials": "/x"}, {}, "", ["zookeeper_credentials clashes with zookeeper_auth 'none'"]),
-    ({"zookeeper_tls_certificate": "/x"}, {}, "", ["zookeeper_tls_certificate and", "need zookeeper_tls_ca"]),
-    (
-        {"zookeeper_tls_ca": "/x", "zookeeper_tls_key": "/x"},
-        {},
-        "",
-        ["zookeeper_tls_key needs zookeeper_tls_certificate"],
+    wrong(
+        "replicate_rate in the environment is '1 s'",
+        "it must be a whole number.",
+        environment={"HA_REPLICATE_RATE": "1 s"},
     ),
-    ({"zookeeper_acl": "closed"}, {}, "", ["zookeeper_acl is 'closed'", "'open', 'creator', or 'creator,scheme:id'"]),
-    ({"zookeeper_acl": "creator"}, {}, "", ["zookeeper_acl is 'creator' and ZooKeeper is not told", "zookeeper_auth"]),
-    ({"zookeeper_acl": "open,world:anyone"}, {}, "", ["zookeeper_acl is 'open,world:anyone'"]),
-    (
-        {"zookeeper_auth": "digest", "zookeeper_credentials": "/x", "zookeeper_acl": "creator,reports"},
-        {},
-        "",
-        ["zookeeper_acl has 'reports'", "scheme:id"],
+    wrong("audit in ha.toml is [1]", "it must be a number", file="audit = [1]"),
+    wrong("failed_region is 'go'", "it must be 'end' or 'stay'", failed_region="go"),
+    wrong("suspicion in the arguments is 'of'", "it must be true or false", suspicion="of"),
+    wrong("directory_mode is 'rwx'", "it must be 0700 to 0777", directory_mode="rwx"),
+    wrong("directory_mode is '0500'", "as chmod takes it", directory_mode="0500"),
+    wrong("directory_mode is '1777'", "as chmod takes it", directory_mode="1777"),
+    wrong("kerberos_keytab and kerberos_principal need each other", "set both", kerberos_keytab="/x"),
+    wrong("kerberos_keytab and kerberos_principal need each other", "or neither", kerberos_principal="x"),
+    wrong("zookeeper_auth is 'basic'", "'digest', 'sasl-digest' or 'kerberos'", zookeeper_auth="basic"),
+    wrong("zookeeper_auth is 'digest' without a password", "zookeeper_credentials", zookeeper_auth="digest"),
+    wrong("zookeeper_credentials clashes with zookeeper_auth 'none'", zookeeper_credentials="/x"),
+    wrong("zookeeper_tls_certificate and", "need zookeeper_tls_ca", zookeeper_tls_certificate="/x"),
+    wrong("zookeeper_tls_key needs zookeeper_tls_certificate", zookeeper_tls_ca="/x", zookeeper_tls_key="/x"),
+    wrong("zookeeper_acl is 'closed'", "'open', 'creator', or 'creator,scheme:id'", zookeeper_acl="closed"),
+    wrong("zookeeper_acl is 'creator' and ZooKeeper is not told", "zookeeper_auth", zookeeper_acl="creator"),
+    wrong("zookeeper_acl is 'open,world:anyone'", zookeeper_acl="open,world:anyone"),
+    wrong(
+        "zookeeper_acl has 'reports'",
+        "scheme:id",
+        zookeeper_auth="digest",
+        zookeeper_credentials="/x",
+        zookeeper_acl="creator,reports",
     ),
-    ({"http_hosts": "a.example.com, b/c"}, {}, "", ["http_hosts has 'b/c'", "must be a host's name"]),
-    ({"http_hosts": "*example.com"}, {}, "", ["http_hosts has '*example.com'", "must be a host's name"]),
-    ({"http_networks": "10.0.0.1/8"}, {}, "", ["http_networks is '10.0.0.1/8'", "has host bits set"]),
-    ({"http_key": "/k"}, {}, "", ["http_key and http_client_ca are of no use without http_certificate"]),
-    ({"http_client_ca": "/k"}, {}, "", ["http_key and http_client_ca are of no use without http_certificate"]),
-    ({"jobmaster_key": "/k"}, {}, "", ["jobmaster_key is of no use without jobmaster_certificate"]),
-    ({"standby": "hot"}, {}, "", ["standby is 'hot'", "it must be 'cold' or 'warm'"]),
-    ({"rerun": True, "cleanup": True}, {}, "", ["rerun and cleanup clash", "Switch one of them off"]),
-    ({}, {}, "suspicion = 'off'", ["suspicion in ha.toml is 'off'", "it must be true or false"]),
-    ({}, {}, "files = 5", ["files in ha.toml is 5", "it must be text"]),
-    ({}, {}, "short_ttl = true", ["short_ttl in ha.toml is True", "it must be a number"]),
-    ({}, {}, "short_ttl 6", ["ha.toml is not valid TOML", "line 1"]),
-    ({}, {}, "short_ttl = 6\nshort_ttl = 7", ["ha.toml is not valid TOML: Cannot overwrite a value"]),
-    ({}, {"HA_CONFIG": "no/where.toml"}, "", ["HA_CONFIG names no/where.toml", "no such file"]),
-    ({}, {"HA_CONFIG": "."}, "", [". cannot be read", "Is a directory"]),
-    ({"short_ttl": 1, "call_timeout": 1}, {}, "", ["short_ttl (1 s) and call_timeout (1 s) clash", "raise short_ttl"]),
-    ({"long_ttl": 5}, {}, "", ["long_ttl (5 s) and short_ttl (6 s) clash"]),
-    ({"short_ttl": float("nan")}, {}, "", ["short_ttl is nan s", "it must be from"]),
-    ({"audit": 0}, {}, "", ["audit is 0 s: it must be at least 0.1"]),
-    ({"stop_grace": -1}, {}, "", ["stop_grace is -1 s: it must be at least 0"]),
-    ({"snapshots": "here"}, {}, "", ["snapshots is 'here'", "must be an absolute path, or 'off'"]),
-    ({"stop_grace": float("nan")}, {}, "", ["stop_grace is nan s"]),
-    ({"restart_strategy": "fixed"}, {}, "", ["restart_strategy is 'fixed'", "or 'none' or 'fixed-delay'"]),
-    (
-        {},
-        {"HA_RESTART_ATTEMPTS": "2.5"},
-        "",
-        ["restart_attempts in the environment is '2.5'", "it must be a whole number"],
+    wrong("http_hosts has 'b/c'", "must be a host's name", http_hosts="a.example.com, b/c"),
+    wrong("http_hosts has '*example.com'", "must be a host's name", http_hosts="*example.com"),
+    wrong("http_networks is '10.0.0.1/8'", "has host bits set", http_networks="10.0.0.1/8"),
+    wrong("http_key and http_client_ca are of no use without http_certificate", http_key="/k"),
+    wrong("http_key and http_client_ca are of no use without http_certificate", http_client_ca="/k"),
+    wrong("jobmaster_key is of no use without jobmaster_certificate", jobmaster_key="/k"),
+    wrong("standby is 'hot'", "it must be 'cold' or 'warm'", standby="hot"),
+    wrong("rerun and cleanup clash", "Switch one of them off", rerun=True, cleanup=True),
+    wrong("suspicion in ha.toml is 'off'", "it must be true or false", file="suspicion = 'off'"),
+    wrong("files in ha.toml is 5", "it must be text", file="files = 5"),
+    wrong("short_ttl in ha.toml is True", "it must be a number", file="short_ttl = true"),
+    wrong("ha.toml is not valid TOML", "line 1", file="short_ttl 6"),
+    wrong("ha.toml is not valid TOML: Cannot overwrite a value", file="short_ttl = 6\nshort_ttl = 7"),
+    wrong("HA_CONFIG names no/where.toml", "no such file", environment={"HA_CONFIG": "no/where.toml"}),
+    wrong(". cannot be read", "Is a directory", environment={"HA_CONFIG": "."}),
+    wrong("short_ttl (1 s) and call_timeout (1 s) clash", "raise short_ttl", short_ttl=1, call_timeout=1),
+    wrong("long_ttl (5 s) and short_ttl (6 s) clash", long_ttl=5),
+    wrong("short_ttl is nan s", "it must be from", short_ttl=float("nan")),
+    wrong("audit is 0 s: it must be at least 0.1", audit=0),
+    wrong("stop_grace is -1 s: it must be at least 0", stop_grace=-1),
+    wrong("snapshots is 'here'", "must be an absolute path, or 'off'", snapshots="here"),
+    wrong("stop_grace is nan s", stop_grace=float("nan")),
+    wrong("restart_strategy is 'fixed'", "or 'none' or 'fixed-delay'", restart_strategy="fixed"),
+    wrong(
+        "restart_attempts in the environment is '2.5'",
+        "it must be a whole number",
+        environment={"HA_RESTART_ATTEMPTS": "2.5"},
     ),
-    ({}, {"HA_RESTART_DELAY": "10 x"}, "", ["restart_delay in the environment is '10 x'", "it must be a number"]),
-    ({"restart_attempts": -1}, {}, "", ["restart_attempts is -1: it must be from 0"]),
-    ({"contender": "a b"}, {}, "", ["contender", "'a b' is not a name of a contender: use 1 to 64"]),
-    ({}, {"HA_CONTENDER": "_any"}, "", ["'_any' is not a name of a contender"]),
+    wrong(
+        "restart_delay in the environment is '10 x'", "it must be a number", environment={"HA_RESTART_DELAY": "10 x"}
+    ),
+    wrong("restart_attempts is -1: it must be from 0", restart_attempts=-1),
+    wrong("contender", "'a b' is not a name of a contender: use 1 to 64", contender="a b"),
+    wrong("'_any' is not a name of a contender", environment={"HA_CONTENDER": "_any"}),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "environment", "file", "parts"), MISTAKES, ids=[each[3][0] for each in MISTAKES])
+@pytest.mark.parametrize(("arguments", "environment", "file", "parts"), MISTAKES)
 def test_every_mistake_is_one_sentence_with_key_place_and_remedy(
-    nowhere: Path, arguments: dict[str, Any], environment: dict[str, str], file: str, parts: list[str]
+    nowhere: Path, arguments: dict[str, Any], environment: dict[str, str], file: str, parts: tuple[str, ...]
 ) -> None:
     if file:
         (nowhere / "ha.toml").write_text(file)

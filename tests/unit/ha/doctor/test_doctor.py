@@ -44,6 +44,13 @@ def files(tmp_path: Path) -> Iterator[BoundedFiles]:
         yield opened
 
 
+@pytest.fixture
+def orders(files: BoundedFiles) -> BoundedFiles:
+    """The same, with a job that nobody has led."""
+    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
+    return files
+
+
 def named(files: BoundedFiles, path: str) -> list[str]:
     return sorted(entry.name for entry in files.call("list", lambda driver: driver.list(path), PATIENCE_S))
 
@@ -61,11 +68,10 @@ def examined(files: BoundedFiles, consent: Consent | None = None) -> list[Findin
     return list(check_job_directory(files, "orders", 5.0, 60_000, consent))
 
 
-def test_a_file_system_whose_rename_is_a_compare_and_swap(files: BoundedFiles) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
-    found = levels(check_file_system(files, 5.0))
+def test_a_file_system_whose_rename_is_a_compare_and_swap(orders: BoundedFiles) -> None:
+    found = levels(check_file_system(orders, 5.0))
     assert found == dict.fromkeys(("files", "permissions", "rename", "replacing", "contents"), Level.OK)
-    assert named(files, "") == ["orders"], "nothing is left behind"
+    assert named(orders, "") == ["orders"], "nothing is left behind"
 
 
 class Careless(LocalFiles):
@@ -123,10 +129,9 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("folder", ["", "orders"])
 def test_a_try_that_is_killed_at_any_request_leaves_only_what_is_deleted(
-    files: BoundedFiles, tmp_path: Path, folder: str
+    orders: BoundedFiles, tmp_path: Path, folder: str
 ) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
-    before, most = named(files, folder), 0
+    before, most = named(orders, folder), 0
     for last in range(8):
         requests = itertools.count()
 
@@ -136,12 +141,12 @@ def test_a_try_that_is_killed_at_any_request_leaves_only_what_is_deleted(
 
         with pytest.raises(Killed):
             broken(CountedFiles(LocalFiles(tmp_path / "jobs"), REQUESTS["hdfs"], kill), fresh(folder))
-        left = [name for name in named(files, folder) if name.startswith(TRIED)]
+        left = [name for name in named(orders, folder) if name.startswith(TRIED)]
         most = max(most, len(left))
         for name in left:
             os.utime(tmp_path / "jobs" / folder / name, (wall() - LEFT_OVER_MS / 1000 - 60,) * 2)
-        assert all(each.level is Level.OK for each in (examined(files) if folder else check_file_system(files, 5.0)))
-        assert named(files, folder) == before
+        assert all(each.level is Level.OK for each in (examined(orders) if folder else check_file_system(orders, 5.0)))
+        assert named(orders, folder) == before
     assert most == 2
 
 
@@ -172,31 +177,29 @@ def test_a_root_that_does_not_exist_yet(files: BoundedFiles) -> None:
 
 
 @pytest.mark.parametrize("inside", ["", "/record", "/record/endpoint"])
-def test_a_leader_directory_made_by_hand_is_found_and_removed_on_request(files: BoundedFiles, inside: str) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
+def test_a_leader_directory_made_by_hand_is_found_and_removed_on_request(orders: BoundedFiles, inside: str) -> None:
     path = f"orders/{FORGED}"
     for part in ("", *inside.split("/")[1:]):
         path = f"{path}/{part}".rstrip("/")
-        files.call("make", lambda driver, path=path: driver.make_directory(path), PATIENCE_S)  # type: ignore[misc]
-    fine, hurt = examined(files)
+        orders.call("make", lambda driver, path=path: driver.make_directory(path), PATIENCE_S)  # type: ignore[misc]
+    fine, hurt = examined(orders)
     assert (fine.level, hurt.level) == (Level.OK, Level.WARNING)
     assert hurt.remedy.startswith("`ha host doctor --mend orders` removes it.")
-    assert FORGED in named(files, "orders")
-    assert [each.level for each in examined(files, agreed)] == [Level.OK, Level.OK]
-    assert named(files, "") == ["orders"]
-    assert f"orders/{named(files, 'orders')[0]}" == LEADER
+    assert FORGED in named(orders, "orders")
+    assert [each.level for each in examined(orders, agreed)] == [Level.OK, Level.OK]
+    assert named(orders, "") == ["orders"]
+    assert f"orders/{named(orders, 'orders')[0]}" == LEADER
 
 
 @pytest.mark.parametrize("kind", ["file", "lease"])
-def test_a_directory_with_something_in_it_is_left_to_a_person(files: BoundedFiles, kind: str) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
-    files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}"), PATIENCE_S)
+def test_a_directory_with_something_in_it_is_left_to_a_person(orders: BoundedFiles, kind: str) -> None:
+    orders.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}"), PATIENCE_S)
     if kind == "file":
-        files.call("make", lambda driver: driver.write(f"orders/{FORGED}/data", b"x"), PATIENCE_S)
+        orders.call("make", lambda driver: driver.write(f"orders/{FORGED}/data", b"x"), PATIENCE_S)
     else:
-        files.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}/lease~0"), PATIENCE_S)
-    _, hurt = examined(files, agreed)
-    assert (hurt.level, FORGED in named(files, "orders")) == (Level.WARNING, True)
+        orders.call("make", lambda driver: driver.make_directory(f"orders/{FORGED}/lease~0"), PATIENCE_S)
+    _, hurt = examined(orders, agreed)
+    assert (hurt.level, FORGED in named(orders, "orders")) == (Level.WARNING, True)
     assert "hdfs dfs -rm -r file:///jobs/orders/" in hurt.remedy
 
 
@@ -205,37 +208,34 @@ STRAYS = [Lease(9_999_999_999, Mode.HDFS, 6000, A, "", "x").name, "lease~1", f"{
 
 
 @pytest.mark.parametrize("stray", STRAYS, ids=["highest sequence", "no sequence", "a copy"])
-def test_a_lease_made_by_hand_is_found_and_removed_on_request(files: BoundedFiles, stray: str) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
-    files.call("make", lambda driver: driver.make_directory(f"{RECORD}/{stray}"), PATIENCE_S)
-    fine, hurt = examined(files)
+def test_a_lease_made_by_hand_is_found_and_removed_on_request(orders: BoundedFiles, stray: str) -> None:
+    orders.call("make", lambda driver: driver.make_directory(f"{RECORD}/{stray}"), PATIENCE_S)
+    fine, hurt = examined(orders)
     assert (fine.level, hurt.level) == (Level.OK, Level.WARNING)
     assert stray in hurt.found
-    assert examined(files, lambda _: False)[1:] == [hurt], "nothing is changed without consent"
-    assert named(files, RECORD) == sorted([first_lease(NOBODY).name, stray])
-    assert [each.level for each in examined(files, agreed)] == [Level.OK, Level.OK]
-    assert named(files, RECORD) == [first_lease(NOBODY).name]
+    assert examined(orders, lambda _: False)[1:] == [hurt], "nothing is changed without consent"
+    assert named(orders, RECORD) == sorted([first_lease(NOBODY).name, stray])
+    assert [each.level for each in examined(orders, agreed)] == [Level.OK, Level.OK]
+    assert named(orders, RECORD) == [first_lease(NOBODY).name]
 
 
-def test_a_lease_with_something_in_it_is_left_to_a_person(files: BoundedFiles) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
-    files.call("make", lambda driver: driver.make_directory(f"{RECORD}/{STRAYS[0]}"), PATIENCE_S)
-    files.call("make", lambda driver: driver.write(f"{RECORD}/{STRAYS[0]}/data", b"x"), PATIENCE_S)
-    _, hurt = examined(files, agreed)
-    assert (hurt.level, STRAYS[0] in named(files, RECORD)) == (Level.WARNING, True)
+def test_a_lease_with_something_in_it_is_left_to_a_person(orders: BoundedFiles) -> None:
+    orders.call("make", lambda driver: driver.make_directory(f"{RECORD}/{STRAYS[0]}"), PATIENCE_S)
+    orders.call("make", lambda driver: driver.write(f"{RECORD}/{STRAYS[0]}/data", b"x"), PATIENCE_S)
+    _, hurt = examined(orders, agreed)
+    assert (hurt.level, STRAYS[0] in named(orders, RECORD)) == (Level.WARNING, True)
 
 
-def test_a_record_without_a_lease_gets_one_that_nobody_holds_for_the_long_ttl(files: BoundedFiles) -> None:
-    files.call("make", lambda driver: job.create(driver, "orders"), PATIENCE_S)
-    files.call("make", lambda driver: driver.delete(f"{RECORD}/{first_lease(NOBODY).name}"), PATIENCE_S)
-    _, hurt = examined(files)
+def test_a_record_without_a_lease_gets_one_that_nobody_holds_for_the_long_ttl(orders: BoundedFiles) -> None:
+    orders.call("make", lambda driver: driver.delete(f"{RECORD}/{first_lease(NOBODY).name}"), PATIENCE_S)
+    _, hurt = examined(orders)
     assert (hurt.level, "60 s later" in hurt.remedy) == (Level.FAILED, True)
-    assert named(files, RECORD) == []
-    assert [each.level for each in examined(files, agreed)] == [Level.OK, Level.OK]
-    lease = Record.parse(named(files, RECORD)).lease
+    assert named(orders, RECORD) == []
+    assert [each.level for each in examined(orders, agreed)] == [Level.OK, Level.OK]
+    lease = Record.parse(named(orders, RECORD)).lease
     assert lease is not None
     assert (lease.sequence, lease.mode, lease.ttl, lease.contender) == (0, Mode.HDFS, 60.0, "doctor")
-    assert [each.level for each in examined(files)] == [Level.OK]
+    assert [each.level for each in examined(orders)] == [Level.OK]
 
 
 class Renaming(LocalFiles):

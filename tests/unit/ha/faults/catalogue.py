@@ -11,8 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
-from ha.doctor.host import FEWEST_DESCRIPTORS, LEAST_SHARED_MEMORY
-from ha.doctor.spark_settings import PROVIDER, ROCKSDB
+from ha.doctor.host import FEWEST_DESCRIPTORS, LEAST_SHARED_MEMORY, PROVIDER, ROCKSDB
 from ha.hosts.java import find_java
 from leader.job.barring import drain
 from leader.layout import tree

@@ -7,7 +7,7 @@ from typing import Self
 import pytest
 from click.testing import CliRunner
 
-from ha.cli import groups as cli
+from ha.cli import move as cli
 from ha.cli.commands import app, exit_code
 from ha.groups import overview as module
 from ha.groups.overview import RootView, overview, places

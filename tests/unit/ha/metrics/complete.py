@@ -13,11 +13,9 @@ from ha.agent.standalone import LenderMetrics, agent_of, reader_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.metrics.contending import CommandCounters, ContendingMetrics, LeadershipStatus
-from ha.metrics.outputs import OutputMetrics
 from ha.metrics.process_metrics import Metrics
-from ha.metrics.query_metrics import QueryMetrics, ReportFiles
-from ha.metrics.replication import ReplicationMetrics
-from ha.metrics.verification import QueryVerified, VerificationMetrics
+from ha.metrics.reports import OutputMetrics, QueryMetrics, ReportFiles
+from ha.metrics.standby import QueryVerified, ReplicationMetrics, VerificationMetrics
 from ha.program.files import write
 from ha.program.output_report import OutputReports, path_beside
 from ha.program.query_report import QueryReport

@@ -11,8 +11,7 @@ from ha.config.sources import load
 from ha.daemon.process import ContendingProcess
 from ha.leadership.notices import GrantNotice, NoticeQueue, RevocationNotice
 from ha.metrics.contending import ContendingMetrics
-from ha.metrics.lookups import LeaderChanges
-from ha.metrics.process_metrics import Metrics
+from ha.metrics.process_metrics import LeaderChanges, Metrics
 from leader.election.events import FilesCommand, FilesDone, Grant, ListJob, Rename, Revoke
 from leader.errors import NoLeader
 from leader.layout.lease import Lease, Mode

@@ -1,19 +1,20 @@
-"""The page, the alert rules and the dashboard use all metrics that are exposed, and no others."""
+"""The page, the alert rules and the dashboard use all metrics, and no others; and metrics follow the conventions."""
 
 import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from ha.config.sources import load
 from tests.unit.ha.led import Led
 from tests.unit.ha.metrics.complete import complete
-from tests.unit.ha.metrics.exposition import Exposition, labels_of, shown_name
+from tests.unit.ha.metrics.exposition import Exposition, faults, labels_of, shown_name
 from tests.unit.ha.metrics.promql import grouped, selected
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -26,10 +27,15 @@ TARGET = {"job", "instance"}
 
 
 @pytest.fixture(scope="module")
-def shown(quick_module: Path) -> Iterator[Exposition]:
+def registry(quick_module: Path) -> Iterator[CollectorRegistry]:
     Led(quick_module).claim("orders", "a:1")
-    with complete(load({"zookeeper": "127.0.0.1:1"}), "orders") as registry:
-        yield Exposition(registry)
+    with complete(load({"zookeeper": "127.0.0.1:1"}), "orders") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shown(registry: CollectorRegistry) -> Exposition:
+    return Exposition(registry)
 
 
 def table(page: str, first: str) -> list[list[str]]:
@@ -66,7 +72,7 @@ def expressions() -> dict[str, str]:
     return found
 
 
-def faults(expression: str, known: Mapping[str, set[str]]) -> Iterator[str]:
+def faults_of(expression: str, known: Mapping[str, set[str]]) -> Iterator[str]:
     used: set[str] = set()
     for name, labels in selected(expression):
         if name not in known:
@@ -82,7 +88,7 @@ def faults(expression: str, known: Mapping[str, set[str]]) -> Iterator[str]:
 @pytest.mark.parametrize("where", expressions())
 def test_an_expression_uses_only_what_is_exposed(where: str, shown: Exposition) -> None:
     expression = expressions()[where]
-    assert not list(faults(expression, shown.labels()))
+    assert not list(faults_of(expression, shown.labels()))
     assert list(selected(expression)) or re.search(r"\b(up|process_\w+)\{", expression)
 
 
@@ -98,7 +104,7 @@ def test_an_expression_uses_only_what_is_exposed(where: str, shown: Exposition) 
     ],
 )
 def test_the_check_of_expressions_finds(expression: str, fault: str, shown: Exposition) -> None:
-    assert any(fault in each for each in faults(expression, shown.labels()))
+    assert any(fault in each for each in faults_of(expression, shown.labels()))
 
 
 def test_the_limits_in_expressions_are_buckets(shown: Exposition) -> None:
@@ -186,3 +192,42 @@ def test_grafana_provisions_the_files_that_exist() -> None:
     everything = compose + (ROOT / "docker" / "compose.yaml").read_text()
     assert scraped
     assert all(f"hostname: {name}\n" in everything for name in scraped)
+
+
+def test_every_metric_follows_the_conventions(shown: Exposition) -> None:
+    assert len(shown.families) >= 20
+    assert not list(faults(shown.families))
+
+
+def test_every_metric_has_a_sample_here(shown: Exposition) -> None:
+    """Otherwise its labels would not have been checked."""
+    assert not [family.name for family in shown.families if not family.samples]
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+def test_prometheus_own_lint_finds_nothing(registry: CollectorRegistry) -> None:
+    command = ["promtool", "check", "metrics"]
+    ended = subprocess.run(command, input=generate_latest(registry), capture_output=True, check=False, timeout=120)
+    ours = [line for line in (ended.stdout + ended.stderr).decode().splitlines() if line.startswith("ha_")]
+    assert not ours
+
+
+@pytest.mark.parametrize(
+    ("made", "fault"),
+    [
+        (lambda registry: Gauge("ha_repairs_total", "Repairs.", registry=registry), "suffix of something else"),
+        (lambda registry: Gauge("ha_wait_ms", "Waiting.", registry=registry), "no base unit"),
+        (lambda registry: Gauge("ha_wait", "Seconds that it waits.", registry=registry), "time without its unit"),
+        (lambda registry: Histogram("ha_wait", "Waiting.", registry=registry), "has no unit"),
+        (lambda registry: Counter("ha_repairs", "", registry=registry), "does not say"),
+        (lambda registry: Counter("ha_Repairs", "Repairs.", registry=registry), "no snake case"),
+        (lambda registry: Counter("ha_x", "Repairs.", ["job"], registry=registry).labels("a"), "label job, which Prom"),
+        (lambda registry: Counter("ha_x", "Repairs.", ["Why"], registry=registry).labels("a"), "label Why, which"),
+        (lambda registry: Counter("ha_x", "Repairs.", ["why"], registry=registry).labels(""), "empty label"),
+    ],
+)
+def test_the_lint_finds(made: Callable[[CollectorRegistry], object], fault: str) -> None:
+    registry = CollectorRegistry()
+    made(registry)
+    found = list(faults(Exposition(registry).families))
+    assert any(fault.replace("no base unit", "not in a base unit") in each for each in found), found

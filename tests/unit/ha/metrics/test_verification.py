@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from ha.metrics.verification import QueryVerified, VerificationMetrics
+from ha.metrics.standby import QueryVerified, VerificationMetrics
 
 
 def value(registry: CollectorRegistry, name: str, query: str = "sums") -> float | None:

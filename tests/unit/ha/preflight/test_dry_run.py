@@ -11,9 +11,8 @@ import pytest
 from ha.checkpoints.contents import Offsets
 from ha.config.sources import load
 from ha.config.stores import Stores
-from ha.preflight import dry_run
-from ha.preflight.check import preflight
-from ha.preflight.dry_run import DryRun
+from ha.preflight import check
+from ha.preflight.check import DryRun, preflight
 from ha.preflight.scratch import DIRECTORY, LEFT_OVER_MS, Copy, scratch
 from ha.preflight.verdict import DryRunEnd, Told
 from leader.errors import InvalidSettings
@@ -188,8 +187,8 @@ def test_a_program_that_does_nothing_is_ended_with_its_children(stores: Stores, 
 def test_a_query_that_is_not_started_with_the_others_is_not_waited_for(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dry_run, "SETTLE_S", 600.0)
-    monkeypatch.setattr(dry_run, "WAITING_S", 0.2)
+    monkeypatch.setattr(check, "SETTLE_S", 600.0)
+    monkeypatch.setattr(check, "WAITING_S", 0.2)
     program = (
         "for said in ({'query': 'daily', 'begun': True, 'error': 'x'}, {'query': '', 'waiting': True}):\n"
         "    open(report, 'a').write(json.dumps(said) + '\\n')\n"

@@ -8,8 +8,7 @@ import pytest
 from ha.api.requests import bodies
 from ha.cli import app
 from ha.verbs.table import OF_LEADER, OF_PROCESS, VERBS, PartialArguments, RestartArguments, texts
-from tests.unit.ha.cli.test_offered import OFFERED
-from tests.unit.ha.cli.test_verbs import commands
+from tests.unit.ha.cli.test_verbs import OFFERED, commands
 
 COMMANDS = commands(app)
 

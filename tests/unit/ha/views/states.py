@@ -19,8 +19,7 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from ha.agent.ended_jobs import EndedJobs
-from ha.agent.standalone import _AgentMetrics
+from ha.agent.standalone import EndedJobs, _AgentMetrics
 from ha.cli.commands import exit_code
 from ha.spark.replication.report import PROMOTED, REPORT, ReplicaReport, ReplicatedQuery, encoded
 from leader.job.admin import JobAdmin

@@ -1,4 +1,4 @@
-"""A job at a glance: its state as people see it, and when its checkpoints changed."""
+"""A job at a glance: its state as people see it, when its checkpoints changed, and what a look costs the NameNode."""
 
 import os
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ha.api.events import look
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.views.ages import at_time
@@ -19,6 +20,8 @@ from leader.job.checkpoints import Checkpoints
 from leader.job.fenced_directory import LOOKS
 from leader.job.status import JobStatus, Status
 from leader.layout.checkpoint import Metadata
+from leader.layout.names import CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY
+from store.local import LocalFiles
 from tests.unit.ha.led import Led
 
 
@@ -119,3 +122,43 @@ def test_a_job_that_is_damaged_is_in_the_list_and_not_at_a_glance(
 @pytest.mark.parametrize(("at_ms", "text"), [(0, "1970-01-01T00:00:00Z"), (10**18, "unknown")])
 def test_any_time_of_a_file_can_be_shown(at_ms: int, text: str) -> None:
     assert at_time(at_ms) == text
+
+
+@pytest.fixture
+def two_jobs(led: Led, tmp_path: Path) -> None:
+    led.claim("sums", "a:1")
+    for job in ("orders", "sums"):
+        (leader,) = (tmp_path / "jobs" / job).iterdir()
+        for folder in (CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY):
+            (leader / folder).mkdir(exist_ok=True)
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    made, real = list[str](), LocalFiles.list
+
+    def counted(files: LocalFiles, path: str) -> object:
+        made.append(path)
+        return real(files, path)
+
+    monkeypatch.setattr(LocalFiles, "list", counted)
+    return made
+
+
+@pytest.mark.usefixtures("two_jobs")
+def test_a_job_at_a_glance_costs_four_lists(admin: JobAdmin, leases: Leases, listed: list[str]) -> None:
+    assert summary(admin, "orders", leases).epoch == 1
+    assert len(listed) == 4
+
+
+@pytest.mark.usefixtures("two_jobs")
+def test_all_jobs_cost_four_lists_each_and_one_more(admin: JobAdmin, leases: Leases, listed: list[str]) -> None:
+    assert [each.job for each in summaries(admin, leases)] == ["orders", "sums"]
+    assert len(listed) == 9
+
+
+@pytest.mark.usefixtures("two_jobs")
+def test_the_marks_of_a_job_cost_five_lists_more(admin: JobAdmin, leases: Leases, listed: list[str]) -> None:
+    found, marks = look(admin, "orders", leases)
+    assert (found.job, sorted(marks)) == ("orders", ["checkpoints", "exceptions", "history", "queries"])
+    assert len(listed) == 9

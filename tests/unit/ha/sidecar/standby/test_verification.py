@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 import ha
 from ha.config.settings import Settings
 from ha.config.sources import load
-from ha.metrics.verification import QueryVerified
+from ha.metrics.standby import QueryVerified
 from ha.sidecar.standby.verification import Verification, verified
 from ha.spark.tools import import_checkpoint
 from tests.lacks import no_descriptor_free

@@ -1,14 +1,18 @@
-"""``ha host status``: asks the processes of this host what they are doing."""
+"""``ha host status``, ``doctor`` and ``config``: what the processes of this host do, need, and were told."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from ha.cli.context import Context, command, table
-from ha.cli.options import printable
+from ha.cli.options import flag_option, printable
 from ha.config.setting import nearest
+from ha.config.settings import reference
+from ha.config.sources import DEFAULT, Gathered
 from ha.daemon.local_registry import local_processes
+from ha.doctor.finding import Finding, Level
 from ha.views.ages import duration
 from leader.errors import LeaderError
 from leader.layout.names import check_job
@@ -19,7 +23,6 @@ RIGHT = ("EPOCH", "BELIEF", "FOR", "STARTS", "MEMORY")
 
 
 @command()
-@click.argument("job", required=False)
 def status(context: Context, job: str | None) -> None:
     """Show the sidecars, daemons and agents of this user on this host, or only those that contend for JOB.
 
@@ -45,10 +48,10 @@ def status(context: Context, job: str | None) -> None:
     if not found and not context.as_json:
         click.echo("No sidecar, daemon or agent of this user runs on this host.", err=True)
         return
-    context.show(found, _lines(found))
+    context.show(found, _processes(found))
 
 
-def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
+def _processes(found: list[dict[str, Any]]) -> Iterator[str]:
     yield from table(COLUMNS, (row for each in found for row in _rows(each)), RIGHT)
     for each in found:
         for one in each["jobs"]:
@@ -86,3 +89,81 @@ def _command(command: dict[str, Any] | None) -> tuple[str, str, str, str]:
     if (wait := command.get("next_start_seconds")) is not None:
         state += f" in {duration(wait)}"
     return state, duration(command["seconds"]), str(command["starts"]), memory
+
+
+WIDTH = 16  # characters of the longest name of a check
+
+
+@command()
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@flag_option(
+    "--mend", "Remove empty names in each JOB that no leader made, and put a lease where there is none; asks first."
+)
+@flag_option("--yes", "With --mend: do not ask.")
+def doctor(context: Context, jobs: tuple[str, ...], mend: bool, yes: bool) -> None:
+    """Examine what contenders of this host need: settings, stores, permissions, clock, Java, and the directory of JOB.
+
+    Each line says ok, warning or failed, and what to do. Exits with 0 if nothing has failed, else with 1. A directory
+    and a file are made in the file system, as contenders do, and removed again.
+    """
+    from ha.doctor.examination import examine  # noqa: PLC0415  # loads all that it examines
+
+    if mend and not jobs:
+        raise click.UsageError("--mend needs the JOB whose directory is to be mended.")
+    if mend and not yes and not sys.stdin.isatty():
+        raise click.UsageError("--mend asks before it changes anything: without a terminal give --yes.")
+
+    def consent(question: str) -> bool:
+        return yes or click.confirm(printable(question), err=True)
+
+    named = [check_job(job) for job in jobs]
+    found: list[Finding] = []
+    for finding in examine(context.gathered, named, consent if mend else None):
+        found.append(finding)
+        context.tell(_line(finding))
+    context.show(found)
+    click.get_current_context().exit(1 if any(each.level is Level.FAILED for each in found) else 0)
+
+
+def _line(finding: Finding) -> str:
+    said = f"{finding.level.value:7}  {finding.check:{WIDTH}}  {printable(finding.found)}"
+    remedy = f"\n{'':7}  {'':{WIDTH}}  -> {printable(finding.remedy)}"
+    return said + remedy if finding.remedy else said
+
+
+@command()
+def config(context: Context) -> None:
+    """Print every setting: its value, and where that comes from. Settings that clash are refused, as in any command.
+
+    A process that was started elsewhere, in another directory or with other variables, can have other settings.
+    """
+    rows = settings_of(context.gathered)
+    context.show(
+        rows, table(("SETTING", "VALUE", "FROM"), ((row["setting"], _shown(row), row["source"]) for row in rows))
+    )
+
+
+def settings_of(gathered: Gathered) -> list[dict[str, Any]]:
+    """Return each setting with its variable, value, unit and source; a derived default is shown as what it comes to."""
+    values = {**gathered.settings.flat(), "call_timeout": gathered.settings.leadership.timing.call_timeout}
+    return [
+        {
+            "setting": each.name,
+            "variable": each.variable,
+            "value": values[each.name],
+            "unit": each.unit,
+            "source": gathered.sources[each.name],
+        }
+        for each in reference()
+    ]
+
+
+def _shown(row: dict[str, Any]) -> str:
+    value = row["value"]
+    if value == "":
+        default = next(each.default for each in reference() if each.name == row["setting"])
+        return f"({default})" if row["source"] == DEFAULT else "(empty)"
+    shown = (
+        printable(value) if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value).lower()
+    )
+    return f"{shown} s" if row["unit"] == "seconds" else shown

@@ -1,13 +1,17 @@
-"""The lender: the agent's end of the session socket. It lends its session to the contenders of its host.
+"""The shared session: the agent of a host lends its ZooKeeper session to the contenders there, over a socket.
 
-Of the agents of one host and cluster one lends: the one that holds the lock. It works on the thread of its runtime.
+The socket lies beside the snapshots, in a directory that only this user or root can write, and is for this user alone
+(0600). A member sends one line that says who it is; the holder sends a line for each change of what it lends. Of the
+agents of one host and cluster one lends: the one that holds the lock. Both ends work on the threads of their runtimes.
 """
 
 import asyncio
 import fcntl
 import logging
 import os
+import random
 import socket
+import struct
 import uuid
 from contextlib import suppress
 from functools import partial
@@ -15,12 +19,62 @@ from typing import Self
 
 import msgspec
 
-from ha.agent.session_socket import LOCK, MOST_LINE_BYTES, SOCKET, Hello, Word, is_own, line, path_in
-from ha.config.snapshot_dir import OpenDirectory, SnapshotDirectory, open_directory
+from ha.config.snapshot_dir import ROOT, OpenDirectory, SnapshotDirectory, open_directory
+from ha.config.stores import Stores
+from leader.contender.contender import Contender
 from leader.contender.runtime import Runtime
 from leader.contender.session_holder import SessionHolder
 from leader.election.borrowed_session import Lent
 from leader.timing import Timing
+
+SOCKET = "session"
+LOCK = "session.lock"
+MOST_LINE_BYTES = 1024
+ANSWERS_WITHIN_S = 1.0  # seconds in which the kernel connects to a socket on which somebody listens
+
+_CREDENTIALS = struct.Struct("3i")
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """A member's first line."""
+
+    name: str  # of the contender, for people
+    boot: str  # its boot clock: one of another clock cannot use the holder's times
+
+
+class Word(msgspec.Struct, frozen=True):
+    """A holder's line."""
+
+    lent: Lent | None = None  # the newest confirmation; None if nothing is lent for now
+
+
+def line(message: Hello | Word) -> bytes:
+    """Return a message as a line."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def path_in(directory: OpenDirectory) -> str:
+    """Return the socket's path, short enough for a socket's name wherever the directory is."""
+    return f"/proc/self/fd/{directory.descriptor}/{SOCKET}"
+
+
+def is_own(connected: socket.socket) -> bool:
+    """Whether the process at the other end is this user's, or root's."""
+    given = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return _CREDENTIALS.unpack(given)[1] in (os.geteuid(), ROOT)
+
+
+def lends(place: SnapshotDirectory) -> bool:
+    """Whether an agent of this user or of root lends its session there now."""
+    try:
+        directory = open_directory(place)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+            asked.settimeout(ANSWERS_WITHIN_S)
+            asked.connect(path_in(directory))
+            return is_own(asked)
+    except OSError:
+        return False
+
 
 LOOK_EVERY_S = 1.0
 """Seconds between two tries to become the lender, and between two looks whether the socket is still in its place."""
@@ -161,3 +215,58 @@ class _Place:
             return os.path.samestat(self._bound, self._path.lstat())
         except OSError:
             return False
+
+
+AGAIN_S = (0.5, 1.5)
+"""Seconds between two tries to connect: this much at least and at most, so that not all come at once."""
+
+
+class Borrower:
+    """Borrows the session of the host for one contender, in the background."""
+
+    def __init__(self, runtime: Runtime, contender: Contender, place: SnapshotDirectory) -> None:
+        self._runtime, self._contender, self._place = runtime, contender, place
+        self._transport: asyncio.WriteTransport | None = None
+        self._ending = asyncio.Event()
+        self._ended = runtime.run(self._borrow())
+
+    def close(self) -> None:
+        """Stop borrowing."""
+        self._runtime.post(self._end)
+        with suppress(TimeoutError):
+            self._ended.result(AGAIN_S[1])
+
+    # --- on the runtime's thread
+
+    def _end(self) -> None:
+        self._ending.set()
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def _borrow(self) -> None:
+        while not self._ending.is_set():
+            with suppress(OSError, ValueError, msgspec.MsgspecError):  # nobody lends, or what is said is damaged
+                await self._connect()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), random.uniform(*AGAIN_S))  # noqa: S311  # not secret
+
+    async def _connect(self) -> None:
+        """Pass on what is lent, until the lender has ended or is parted from this process."""
+        directory = open_directory(self._place)
+        reader, writer = await asyncio.open_unix_connection(path_in(directory), limit=MOST_LINE_BYTES)
+        self._transport = writer.transport
+        try:
+            if is_own(writer.get_extra_info("socket")):
+                writer.write(line(Hello(self._contender.name, self._place.boot)))
+                while said := await reader.readline():
+                    self._contender.lent(msgspec.json.decode(said, type=Word).lent)
+        finally:
+            self._transport.abort()
+            self._contender.lent(None)
+
+
+def borrower_of(stores: Stores, runtime: Runtime, contender: Contender) -> Borrower | None:
+    """Return a started borrower, if the settings ask for one and this host has a place for it."""
+    if not stores.settings.leadership.borrows_session or stores.snapshots is None:
+        return None
+    return Borrower(runtime, contender, stores.snapshots)
