@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ha.drill.clients import text, words
 from ha.drill.fixture import FAULTS, Fixture
 from ha.drill.ha_provider import HYBRID
-from ha.drill.judge import RECOVERY_SLACK_S
+from ha.drill.judge import RECOVERY_SLACK_S, expected_words, wrong_words
 from store.clock import now
 
 ASK_S = 60.0  # until a command has ended: on a busy machine, Python alone takes some seconds to start
@@ -112,7 +111,6 @@ def check_recovered(fixture: Fixture, began: float, limit: float, promise: str) 
 def check_words(fixture: Fixture, name: str, output: str, what: str) -> None:
     """Check that an output beside the job's own counts every word of the input once, after all was fed."""
     results = fixture.environment.call([*HYBRID.results, output], fixture.folder, ASK_S)
-    counted = Counter(json.loads(results)["words"])
-    expected = Counter(word for number in fixture.observer.fed() for word in words(text(number)))
-    wrong = (counted - expected).total() + (expected - counted).total()
+    counted, expected = Counter(json.loads(results)["words"]), expected_words(fixture.observer.fed())
+    wrong = wrong_words(counted, expected)
     fixture.check(name, not wrong, f"{what}: {counted.total()} counted, {expected.total()} expected, {wrong} wrong")

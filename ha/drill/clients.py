@@ -165,11 +165,10 @@ def read_counts(files: BoundedFiles, directory: str) -> tuple[Counter[str], Coun
 def results(output: str) -> None:
     """Print the counts of an output directory."""
     root, _, directory = output.rstrip("/").rpartition("/")
-    files = _open(root)
-    counts, job_masters = read_counts(files, directory)
-    found = {"words": counts, "batches": batches_done(files, directory), "job_masters": job_masters}
+    with _open(root) as files:
+        counts, job_masters = read_counts(files, directory)
+        found = {"words": counts, "batches": batches_done(files, directory), "job_masters": job_masters}
     json.dump(found, sys.stdout)
-    files.close()
 
 
 # --- savepoints
@@ -178,7 +177,6 @@ def results(output: str) -> None:
 def savepoints(uri: str) -> None:
     """Print what is in a directory of savepoints."""
     root, _, directory = uri.rstrip("/").rpartition("/")
-    files = _open(root)
 
     def read(driver: Files) -> dict[str, list[str] | None]:
         found: dict[str, list[str] | None] = {}
@@ -190,8 +188,8 @@ def savepoints(uri: str) -> None:
                     found[entry.name] = [each["name"] for each in said["queries"]]
         return found
 
-    json.dump(files.call("savepoints", read, COUNT_TIMEOUT_S), sys.stdout)
-    files.close()
+    with _open(root) as files:
+        json.dump(files.call("savepoints", read, COUNT_TIMEOUT_S), sys.stdout)
 
 
 # --- files
@@ -199,14 +197,12 @@ def savepoints(uri: str) -> None:
 
 def files(uri: str) -> None:
     """Print the paths of all files below a directory."""
-    found = _open(uri)
-    json.dump(sorted(Tree(found).listing()), sys.stdout)
-    found.close()
+    with _open(uri) as found:
+        json.dump(sorted(Tree(found).listing()), sys.stdout)
 
 
 def rename(uri: str, source: str, target: str) -> None:
     """Move a file; make the directories above its new name."""
-    root = _open(uri)
 
     def move(driver: Files) -> None:
         for end in [place for place, letter in enumerate(target) if letter == "/"]:
@@ -214,8 +210,8 @@ def rename(uri: str, source: str, target: str) -> None:
                 driver.make_directory(target[:end])
         driver.rename(source, target)
 
-    json.dump(root.call("rename", move, CALL_TIMEOUT_S), sys.stdout)
-    root.close()
+    with _open(uri) as root:
+        json.dump(root.call("rename", move, CALL_TIMEOUT_S), sys.stdout)
 
 
 PROGRAMS: dict[str, Callable[..., None]] = {

@@ -11,7 +11,7 @@ from ha.cli import app
 from ha.drill.drill import Drill
 from ha.drill.ha_provider import HaProvider
 from ha.drill.outcome import DrillOutcome, Status
-from ha.drill.report.writing import read
+from ha.drill.report import read
 from ha.history.events import Event
 
 

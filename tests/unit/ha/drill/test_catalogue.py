@@ -15,7 +15,7 @@ from ha.drill.container import Contained, on_engine
 from ha.drill.container_environment import ContainerEnvironment
 from ha.drill.environment import Ability, DrillError
 from ha.drill.fixture import DURATIONS
-from ha.drill.report.writing import read
+from ha.drill.report import read
 from leader.timing import Timing
 
 GROUPS = {

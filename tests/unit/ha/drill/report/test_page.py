@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ha.drill.outcome import Check, DrillOutcome, Key, Report
-from ha.drill.report.pages import arranged, figure, render, tally, why
+from ha.drill.report import arranged, figure, render, tally, why
 from ha.history.events import Fault
 from tests.unit.ha.drill.report.synthetic import BEGAN, Story, history, outcome, report, skipped
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ha.drill.outcome import DrillOutcome, Key
-from ha.drill.report.writing import read, write
+from ha.drill.report import read, write
 from ha.history.events import load
 from tests.unit.ha.drill.report.synthetic import Story, history, outcome, report, skipped
 
