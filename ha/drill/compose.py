@@ -14,7 +14,6 @@ from typing import Any
 
 import ha
 from ha.drill.environment import DrillError
-from ha.placement.load import beans, session_of
 
 FILES = ("compose.yaml", "compose.clocks.yaml")
 NETS = tuple(f"172.29.{number}" for number in range(84, 256))
@@ -108,12 +107,3 @@ def command() -> list[str]:
     if shutil.which("docker-compose"):
         return ["docker-compose"]
     raise DrillError("Docker Compose is not there: install the plugin, or Debian's docker-compose.")
-
-
-def bean(port: int, name: str) -> dict[str, Any]:
-    """Return one of a NameNode's JMX beans; empty if it does not answer."""
-    try:
-        with session_of({}, "") as session:
-            return beans(session, f"http://127.0.0.1:{port}", name)[0]
-    except (OSError, ValueError, LookupError):
-        return {}

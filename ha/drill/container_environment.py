@@ -14,6 +14,7 @@ from docker.models.containers import Container
 from ha.drill import compose
 from ha.drill.container import Contained, executed, on_engine, run_in
 from ha.drill.environment import Ability, DrillError, Environment, Member, ProgramFailed, Side
+from ha.sandbox.hdfs import bean
 from ha.sandbox.polling import until
 
 MEMBER_IMAGE = "hybrid-ha/sidecar"
@@ -273,7 +274,7 @@ class ContainerEnvironment(Environment):
 
     def _bean(self, namenode: str, name: str) -> dict[str, Any]:
         published = self._container(namenode).attrs["NetworkSettings"]["Ports"].get(WEB_PORT)
-        return compose.bean(int(published[0]["HostPort"]), f"Hadoop:service=NameNode,name={name}") if published else {}
+        return bean(int(published[0]["HostPort"]), "NameNode", name) if published else {}
 
     def _hosts(self) -> dict[str, str]:
         given = self._container("namenode-1").attrs["HostConfig"]["ExtraHosts"]

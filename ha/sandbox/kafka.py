@@ -8,8 +8,6 @@ from ha.sandbox.launcher import LaunchedProgram
 from ha.sandbox.ports import LOOPBACK, listens
 from ha.sandbox.state import Server
 
-_ANSWER_TIMEOUT_S = 1.0
-
 PARTITIONS = 3  # of a topic that is made by the first who writes to it
 
 
@@ -64,4 +62,4 @@ def program(configuration: Path, jars: list[Path]) -> LaunchedProgram:
 
 def not_ready(server: Server) -> str | None:
     """Return what keeps a broker from serving; None if nothing does. It listens once it does."""
-    return None if listens(server.ports["broker"], _ANSWER_TIMEOUT_S) else "it does not listen yet"
+    return None if listens(server.ports["broker"]) else "it does not listen yet"

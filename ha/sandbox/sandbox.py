@@ -90,7 +90,7 @@ class Sandbox:
     def status(self) -> list[ServerStatus]:
         """Return how each server is; empty if there is no sandbox in this directory."""
         state = self._directory.load()
-        return [status_of(server, state) for server in state.servers] if state is not None else []
+        return [status_of(server, state) for server in state.servers] if state else []
 
     def environment(self, user: str = USER) -> dict[str, str]:
         """Return the environment variables that make clients use this sandbox."""
@@ -279,7 +279,7 @@ class Sandbox:
 
     def _launcher(self, state: State, progress: Callable[[str], None] = _silent) -> Launcher:
         if self._cached_launcher is None:
-            properties = Secured(state).properties if state.secured else None
+            properties = Secured(state).properties if state.secured else {}
             self._cached_launcher = Launcher(self._directory, state.user, progress, properties)
         return self._cached_launcher
 
