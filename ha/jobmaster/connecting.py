@@ -26,7 +26,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class _Timed(socket.socket):
+class TimedSocket(socket.socket):
     """A socket whose operations share one deadline; :meth:`socket.socket.makefile` reads by :meth:`recv_into`."""
 
     deadline = float("inf")  # boot-clock seconds
@@ -54,11 +54,7 @@ class _Timed(socket.socket):
             self.settimeout(rest)
 
 
-class TimedSocket(_Timed):
-    """A plain one."""
-
-
-class TimedTlsSocket(_Timed, ssl.SSLSocket):
+class TimedTlsSocket(TimedSocket, ssl.SSLSocket):
     """One with TLS. Its base class sends piece by piece with :meth:`send`."""
 
     def send(self, *arguments: Any) -> int:
@@ -67,9 +63,7 @@ class TimedTlsSocket(_Timed, ssl.SSLSocket):
         return super().send(*arguments)
 
 
-def connect(
-    host: str, port: int, deadline: float, context: ssl.SSLContext | None = None
-) -> TimedSocket | TimedTlsSocket:
+def connect(host: str, port: int, deadline: float, context: ssl.SSLContext | None = None) -> TimedSocket:
     """Connect to the first address of the host that accepts, with TLS if there is a context, by the deadline.
 
     ``NotExecuted`` if no address accepted in time, or the server is not the one that its name says.

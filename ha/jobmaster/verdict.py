@@ -123,11 +123,8 @@ def dismiss(leader: LeaderNow) -> dict[str, str]:
     """Return the headers for the answer to a request; ``Rejected`` if the leadership ended while it was handled."""
     if not leader.is_leader():
         raise Rejected(leader, Verdict.ENDED)
-    return {
-        VERDICT_HEADER: Verdict.ACCEPTED.value,
-        SESSION_ID_HEADER: leader.session_id,
-        EPOCH_HEADER: str(leader.epoch),
-    }
+    own = {SESSION_ID_HEADER: leader.session_id, EPOCH_HEADER: str(leader.epoch)}
+    return {VERDICT_HEADER: Verdict.ACCEPTED.value, **own}
 
 
 def _epoch(epoch: str | int | None) -> int | None:
