@@ -17,8 +17,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ha.hosts.cache import cache_directory, cached, sha256
-from ha.hosts.class_archives import forget_old
+from ha.hosts.cache import cache_directory, cached, forget_old, sha256
 from ha.sandbox.polling import SandboxError, ran
 
 _RECIPE = 2  # raise it whenever the content of the jars changes

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ha.hosts.cache import intact
-from ha.hosts.class_archives import archive_path
+from ha.hosts.cache import archive_path, intact
 from ha.hosts.java import FLAGS, find_java
 from ha.sandbox import faster_starts, jars
 from ha.sandbox.polling import SandboxError, ran
