@@ -13,8 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from ha.history import events
-from ha.history.events import Event, encode
-from ha.history.history import History
+from ha.history.events import Event, History, encode
 from leader.contender.participant import Belief
 from leader.election.events import Grant, Publish, Revoke, Suspect
 from leader.job.checkpoints import BatchPublished, IdHandedOut

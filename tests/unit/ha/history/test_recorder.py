@@ -19,13 +19,14 @@ from ha.history.events import (
     Counted,
     Event,
     Granted,
+    History,
     LookedUp,
     Ran,
     Suspected,
     decode,
     load,
 )
-from ha.history.history import History, open_history
+from ha.history.history import open_history
 from ha.history.recorder import Recorder
 from leader.contender.participant import Belief
 from leader.election.events import Grant, HandOverRequested, Log, Publish, Revoke, Suspect, Tick
