@@ -7,8 +7,7 @@ from dataclasses import asdict
 
 from benchmarks.availability.asking import Asked
 from benchmarks.availability.contestants import CONTESTANTS, JOB, OURS
-from benchmarks.availability.judging import LATE, SOON, Trouble, counted, judge
-from benchmarks.availability.outages import AFTER, Environment, Outage, suffer
+from benchmarks.availability.outages import AFTER, LATE, SOON, Environment, Outage, Trouble, counted, judge, suffer
 from benchmarks.context import Context, servers
 from benchmarks.drawing import shares
 from benchmarks.figures import text

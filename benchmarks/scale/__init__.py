@@ -6,8 +6,22 @@ from benchmarks.context import Context
 from benchmarks.drawing import curves
 from benchmarks.result import Picture, Result, at_most
 from benchmarks.scale.costs import OUTAGE, Costs, budgets, load
-from benchmarks.scale.model import BEFORE, Fleet, Load, Loads, outage, steady, storm
-from benchmarks.scale.work import Asked, Work, batches, looked_for, outputs, replication, requests
+from benchmarks.scale.model import (
+    BEFORE,
+    Asked,
+    Fleet,
+    Load,
+    Loads,
+    Work,
+    batches,
+    looked_for,
+    outage,
+    outputs,
+    replication,
+    requests,
+    steady,
+    storm,
+)
 
 TITLE = "What 50,000 jobs, 15,000 hosts and 1,000,000 readers ask of the stores"
 COLUMNS = (

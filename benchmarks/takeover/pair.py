@@ -1,19 +1,49 @@
-"""Pair of contenders for one job: a leader and a standby. A new standby replaces a lost contender.
+"""Pair of contenders for one job, of one system: a leader and a standby. A new standby replaces a lost contender.
 
-Each has the snapshots of a host of its own, and an agent that writes them, as ``ha run`` does it.
+The systems are this project's sidecar, kazoo's ``Election`` and Curator's ``LeaderLatch``. Each contender has the
+snapshots of a host of its own, and an agent that writes them, as ``ha run`` does it.
 """
 
 import signal
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Event
 
 from benchmarks.takeover.network import LostHost
-from benchmarks.takeover.systems import System
 from ha.drill.sandbox_environment import Process
 from ha.history.events import Granted, load
 from store.clock import now
+
+COMMAND = ("sleep", "infinity")
+"""Command of the leader. It ends at once on SIGTERM, so an orderly end takes no longer than the election."""
+
+
+@dataclass(frozen=True)
+class System:
+    """One system that keeps a job available."""
+
+    name: str  # in tables
+    module: str  # its program
+    # name of its election in ZooKeeper (:mod:`benchmarks.baselines.election`); empty for this project
+    baseline: str = ""
+
+    def command(self, job: str, contender: str) -> list[str]:
+        """Return the command line of one contender."""
+        own = ["run", job, "--endpoint", f"jobmaster={contender}:1"] if not self.baseline else [job]
+        return [sys.executable, "-m", self.module, *own, "--contender", contender, "--", *COMMAND]
+
+
+HERE = System("Hybrid HA", "ha.cli")
+KAZOO = System("kazoo Election", "benchmarks.baselines.kazoo_election", "kazoo")
+CURATOR = System("Curator LeaderLatch", "benchmarks.baselines.curator_latch", "curator")
+WITH_AGENT = "Hybrid HA, reader with an agent"
+"""The first of them once more, as a reader on the host of an agent finds its leaders."""
+
+SYSTEMS = (HERE, KAZOO, CURATOR)
+
 
 START_WITHIN = 60.0  # Seconds for a contender to start; a Java virtual machine starts slowly on a busy machine
 LOOK = 0.2  # Seconds between two reads of the contenders' output
