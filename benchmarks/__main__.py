@@ -59,7 +59,6 @@ class Benchmark:
 
 
 def names() -> list[str]:
-    """Return the names of all benchmarks, in their order."""
     return [_name(module) for module in MODULES]
 
 

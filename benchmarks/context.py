@@ -13,13 +13,16 @@ USUAL_ROUNDS = 7  # Odd, so that a median is a measured round; two disturbed rou
 QUICK_ROUNDS = 3
 
 
+Say = Callable[[str], None]  # reports progress; takes one sentence
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Options, folder and progress output of one benchmark run."""
 
     quick: bool  # whether only to check that everything works; the figures mean little then
     rounds: int | None  # number of repetitions; None for the benchmark's own default
-    say: Callable[[str], None]  # reports progress; takes one sentence
+    say: Say
     folder: Path  # for files of this run; absolute; it exists, and belongs to this benchmark alone
     against: str = ""  # short id of a commit that is measured beside this one, in the same rounds; empty for none
 

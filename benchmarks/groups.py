@@ -66,11 +66,8 @@ def run(context: Context) -> Result:
     with ExitStack() as stack:
         clusters, roots = stack.enter_context(_clusters(context))
         jobs = zipf(placed(QUICK_JOBS if context.quick else JOBS, roots), BATCHES_PER_SECOND)
-        settings = {
-            "files": ",".join(roots),
-            "zookeeper": clusters[0].environment()["HA_ZOOKEEPER"],
-            "snapshots": "off",
-        }
+        zookeeper = clusters[0].environment()["HA_ZOOKEEPER"]
+        settings = {"files": ",".join(roots), "zookeeper": zookeeper, "snapshots": "off"}
         variables = {**os.environ, **{f"HA_{name.upper()}": value for name, value in settings.items()}}
         daemons = [Daemon("a", [each.name for each in jobs], variables, context.folder)]
         stack.callback(end_all, daemons)
@@ -188,7 +185,6 @@ def _clusters(context: Context) -> Iterator[tuple[list[Sandbox], list[str]]]:
 
 
 def report(found: Findings, jobs: Sequence[Job], roots: Sequence[str]) -> Result:
-    """Summarise the measurements."""
     late = sorted((round(pause - 1, 2) for pause in found.pauses.values()), reverse=True)
     return Result(
         *table(

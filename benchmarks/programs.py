@@ -96,8 +96,6 @@ def meanwhile(work: Callable[[], object], pause: float) -> Iterator[None]:
 
 
 def wait(true: Callable[[], object], what: str, seconds: float, process: Process | None = None) -> None:
-    """Wait until something is so."""
-
     def obstacle() -> str | None:
         if process is not None and not process.running and not true():
             raise SandboxError(f"{process.name} has ended without {what}: {process.log()[-2000:]}")

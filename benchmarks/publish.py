@@ -87,12 +87,10 @@ class Contending:
     def release(self) -> None:
         """Release the lease, and wait until it is free."""
         self._runtime.post(lambda: self._contender.release(self._job))
-        until(
-            lambda: "it is still held" if self._busy() else None, PATIENCE, f"The lease of {self._job} is not released"
-        )
+        what = f"The lease of {self._job} is not released"
+        until(lambda: "it is still held" if self._busy() else None, PATIENCE, what)
 
     def close(self) -> None:
-        """Stop."""
         self._runtime.close()
         self._stores.close()
 
@@ -108,7 +106,6 @@ class Contending:
 
 @contextmanager
 def contending(job: str, settings: Mapping[str, str]) -> Iterator[Contending]:
-    """Join a job, and stop at the end."""
     made = Contending(job, settings)
     try:
         yield made
@@ -124,7 +121,6 @@ class Copies:
         self._kazoo.start()
 
     def await_none(self, job: str) -> None:
-        """Wait until there is no copy."""
         node = CHROOT + leader_path(job)
         until(lambda: "there is one" if self._kazoo.exists(node) else None, COPY_WITHIN, f"The copy of {job} remains")
 
@@ -135,13 +131,11 @@ class Copies:
         return expected
 
     def close(self) -> None:
-        """Disconnect."""
         self._kazoo.stop()
         self._kazoo.close()
 
 
 def run(context: Context) -> Result:
-    """Measure."""
     with servers(context) as sandbox, ExitStack() as stack:
         stores = sandbox.environment()
         copies = Copies(stores["HA_ZOOKEEPER"])

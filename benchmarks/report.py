@@ -35,7 +35,6 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Describe this machine."""
     return Machine(
         processor=_field("/proc/cpuinfo", "model name") or platform.machine(),
         cores=len(os.sched_getaffinity(0)),

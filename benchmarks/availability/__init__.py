@@ -33,7 +33,6 @@ Answers = dict[str, list[Asked]]
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     with servers(context) as sandbox, _environment(sandbox, context) as environment:
         suffered: list[tuple[Trouble, Answers]] = []
         for number in range(context.repeats(usual=1, quick=1)):
@@ -58,11 +57,8 @@ def _outages(quick: bool) -> tuple[Outage, ...]:
 def _environment(sandbox: Sandbox, context: Context) -> Iterator[Environment]:
     """Start two daemons (one leads, one is this host's agent) and an operator's access to the job."""
     stores = sandbox.environment()
-    settings = {
-        "files": stores["HA_FILES"],
-        "zookeeper": stores["HA_ZOOKEEPER"],
-        "snapshots": str((context.folder / "snapshots").absolute()),
-    }
+    snapshots = str((context.folder / "snapshots").absolute())
+    settings = {"files": stores["HA_FILES"], "zookeeper": stores["HA_ZOOKEEPER"], "snapshots": snapshots}
     with ExitStack() as stack:
         for name in ("a", "b"):
             daemon = ["host", "daemon", JOB, "--contender", name, "--endpoint", f"jobmaster={name}:6123"]

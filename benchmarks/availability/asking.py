@@ -46,11 +46,9 @@ class Asking:
         threading.Thread(target=self._once, args=(due,), name="lookup", daemon=True).start()
 
     def answered(self) -> bool:
-        """Whether every lookup has ended."""
         return len(self._answers) == len(self._due)
 
     def found(self) -> list[Asked]:
-        """Outcome of each lookup so far."""
         answers = dict(self._answers)
         ended = [(due, *answers.get(due, (math.inf, 0))) for due in self._due]
         return [(due, seconds if epoch else None, epoch) for due, seconds, epoch in ended]
@@ -76,8 +74,6 @@ def ask_until(over: threading.Event, asking: Asking, origin: float, every: float
 
 
 def await_first(ask: Ask) -> None:
-    """Ask until there is an answer."""
-
     def obstacle() -> str | None:
         try:
             ask()

@@ -55,12 +55,10 @@ class Verdict:
 
 
 def counted(trouble: Trouble, asked: Sequence[Asked]) -> list[Asked]:
-    """Return the lookups that count."""
     return [each for each in asked if trouble.began <= each[0] < trouble.watched]
 
 
 def judge(trouble: Trouble, asked: Sequence[Asked]) -> Verdict:
-    """Judge the outcomes of all lookups."""
     during = counted(trouble, asked)
     if not during:
         raise ValueError(f"No lookup was made during this outage: {trouble.name}.")

@@ -154,7 +154,6 @@ LOOKUPS = {"kazoo": kazoo_lookup, "curator": curator_lookup}
 
 
 def main() -> int:
-    """Look up until the process ends."""
     parser = argparse.ArgumentParser(description="Ask who leads.")
     parser.add_argument("baseline", choices=sorted(LOOKUPS))
     parser.add_argument("job")

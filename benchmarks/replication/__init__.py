@@ -63,7 +63,6 @@ class Turn:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     turns = []
     with servers(context) as sandbox:
         here = sandbox.environment()["HA_FILES"]

@@ -49,31 +49,20 @@ def run(context: Context) -> Result:
     context.say("scale: adding up the counted costs")
     rows = [row for fleet in FLEETS for row in _ours(fleet, costs)]
     rows += _working(FLEETS[0], costs)
+    shared = steady(replace(FLEETS[0], shares_sessions=True), costs)[1]
+    every = "with one session a host, 50,000 jobs with a process each cost ZooKeeper at rest, a second"
+    readers = "the same jobs and their readers cost the NameNode at rest, a second"
     return Result(
         columns=COLUMNS,
         rows=tuple(rows),
         targets=(
             *budgets(costs),
-            at_most(
-                "with one session a host, 50,000 jobs with a process each cost ZooKeeper at rest, a second",
-                SHARED_AT_MOST,
-                round(steady(replace(FLEETS[0], shares_sessions=True), costs)[1]),
-                "requests",
-            ),
-            at_most(
-                "the same jobs and their readers cost the NameNode at rest, a second",
-                NAMENODE_AT_MOST,
-                round(steady(FLEETS[0], costs)[0]),
-                "requests",
-            ),
+            at_most(every, SHARED_AT_MOST, round(shared), "requests"),
+            at_most(readers, NAMENODE_AT_MOST, round(steady(FLEETS[0], costs)[0]), "requests"),
         ),
         notes=_notes(FLEETS[0], costs),
         pictures=_pictures(FLEETS[0], costs),
-        raw={
-            "fleets": [asdict(fleet) for fleet in FLEETS],
-            "work": asdict(WORK),
-            "outage": asdict(outage(FLEETS[0], costs)),
-        },
+        raw={"fleets": list(map(asdict, FLEETS)), "work": asdict(WORK), "outage": asdict(outage(FLEETS[0], costs))},
     )
 
 

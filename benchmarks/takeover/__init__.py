@@ -102,7 +102,6 @@ def _variables(servers_: Mapping[str, str], timeout: float) -> dict[str, str]:
 
 
 def report(found: Sequence[Takeover], skipped: Sequence[str]) -> Result:
-    """Summarise what was measured."""
     cases = _cases(found)
     return Result(
         *table(

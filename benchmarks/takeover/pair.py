@@ -31,7 +31,6 @@ class System:
     baseline: str = ""
 
     def command(self, job: str, contender: str) -> list[str]:
-        """Return the command line of one contender."""
         own = ["run", job, "--endpoint", f"jobmaster={contender}:1"] if not self.baseline else [job]
         return [sys.executable, "-m", self.module, *own, "--contender", contender, "--", *COMMAND]
 
@@ -70,7 +69,6 @@ class Contender(Process):
 
     @property
     def contends(self) -> bool:
-        """Whether it has begun to contend."""
         return CONTENDS in self.log()
 
     def granted(self) -> float | None:
@@ -84,7 +82,6 @@ class Contender(Process):
             super().end()
 
     def resign(self) -> None:
-        """Ask it to end in an orderly way (SIGTERM)."""
         self._process.send_signal(signal.SIGTERM)
 
 
@@ -102,12 +99,10 @@ class Pair:
 
     @property
     def leader(self) -> Contender:
-        """The contender that leads."""
         return self.members[0]
 
     @property
     def standby(self) -> Contender:
-        """The contender that stands by."""
         return self.members[1]
 
     def fill(self) -> None:
@@ -139,7 +134,6 @@ class Pair:
         self._free.append(lost.host)
 
     def end(self) -> None:
-        """End both."""
         for member in self.members:
             member.end()
         self.members.clear()

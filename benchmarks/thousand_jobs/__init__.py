@@ -86,7 +86,6 @@ class Scene:
         self._processes: list[Daemon] = []
 
     def start(self) -> Daemon:
-        """Start one more process."""
         name = f"process-{next(_numbers)}"
         self._processes.append(Daemon(name, self._names, self._environment, self._context.folder))
         return self._processes[-1]
@@ -135,7 +134,6 @@ class Scene:
         return found
 
     def end(self) -> None:
-        """Kill all processes."""
         end_all(self._processes)
         self._processes.clear()
 
@@ -152,6 +150,9 @@ class Scene:
 def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], jobs: int) -> Result:
     """Summarise the measurements; memory is the maximum, the rest are medians."""
     leader = rests["leader"]
+    busy = median(rest.share for rest in leader)
+    title, of = f"Grants after the process that led {jobs:,} jobs was killed", f"a process that leads {jobs:,} jobs"
+    series = {f"round {number}": list(each.grants) for number, each in enumerate(takeovers, 1)}
     return Result(
         *table(
             {
@@ -165,13 +166,8 @@ def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], j
             rests,
         ),
         targets=(
-            at_most(f"memory of a process that leads {jobs:,} jobs", MEGABYTES, _memory(leader), "MB"),
-            at_most(
-                f"processor time of a process that leads {jobs:,} jobs, at rest",
-                PERCENT,
-                median(rest.share for rest in leader),
-                "% of one core",
-            ),
+            at_most(f"memory of {of}", MEGABYTES, _memory(leader), "MB"),
+            at_most(f"processor time of {of}, at rest", PERCENT, busy, "% of one core"),
         ),
         notes=(
             *_disturbed(rests),
@@ -179,17 +175,7 @@ def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], j
             "The servers count the requests of all processes; ZooKeeper's packets include heartbeats.",
             "Default settings. The agent keeps jobs warm only if a reader asks for them, and here no reader does.",
         ),
-        pictures=(
-            Picture(
-                "takeover",
-                f"One process takes over {jobs:,} jobs",
-                shares(
-                    f"Grants after the process that led {jobs:,} jobs was killed",
-                    "s",
-                    {f"round {number}": list(each.grants) for number, each in enumerate(takeovers, 1)},
-                ),
-            ),
-        ),
+        pictures=(Picture("takeover", f"One process takes over {jobs:,} jobs", shares(title, "s", series)),),
         raw={
             "rests": {kind: [asdict(rest) for rest in found] for kind, found in rests.items()},
             "takeovers": [list(each.grants) for each in takeovers],

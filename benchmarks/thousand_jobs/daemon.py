@@ -59,12 +59,10 @@ class Daemon(Process):
         return used(Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii"))
 
     def threads(self) -> int:
-        """Its number of threads."""
         return len(list(Path(f"/proc/{self._process.pid}/task").iterdir()))
 
 
 def end_all(daemons: Iterable[Daemon]) -> None:
-    """Kill those that run."""
     for each in daemons:
         if each.running:
             each.end()
