@@ -39,7 +39,6 @@ def client(fixture: Fixture, *arguments: str) -> Any:
 
 
 def queries(fixture: Fixture) -> dict[str, Shown]:
-    """Return the job's queries, by name."""
     found = asked(fixture, "job", "queries", fixture.job.name)["queries"]
     return {
         each["query"]: Shown(each["state"], each["restarts"] or 0, each["run_id"], each["error"] or "")
@@ -48,7 +47,6 @@ def queries(fixture: Fixture) -> dict[str, Shown]:
 
 
 def state(fixture: Fixture) -> str:
-    """Return the job's state."""
     found = [each for each in asked(fixture, "job", "list") if each["job"] == fixture.job.name]
     return f"{found[0]['state']}" if found else ""
 

@@ -74,7 +74,6 @@ def _open(root: str) -> BoundedFiles:
 
 
 def feed(uri: str, folder: str, every: str) -> None:
-    """Feed the job until told to stop."""
     root, job, name = uri.rstrip("/").rsplit("/", 2)
     files = _open(root)
     _until_done(lambda: files.call("prepare", lambda driver: _prepare(driver, f"{job}/{name}"), CALL_TIMEOUT_S), name)
@@ -122,7 +121,6 @@ def _until_done(call: Callable[[], None], what: str) -> None:
 
 
 def read(job: str, every: str, timeout: str) -> None:
-    """Look up the leader until the process ends."""
     client, pause = ha.connect(), threading.Event()
     while True:
         with suppress(LeaderError):  # the history has it
@@ -134,7 +132,6 @@ def read(job: str, every: str, timeout: str) -> None:
 
 
 def batches_done(files: BoundedFiles, directory: str) -> int:
-    """Return how many batches have been published."""
     try:
         entries = files.call("batches", lambda driver: driver.list(directory), LIST_TIMEOUT_S)
     except NotFound:
@@ -163,7 +160,6 @@ def read_counts(files: BoundedFiles, directory: str) -> tuple[Counter[str], Coun
 
 
 def results(output: str) -> None:
-    """Print the counts of an output directory."""
     root, _, directory = output.rstrip("/").rpartition("/")
     with _open(root) as files:
         counts, job_masters = read_counts(files, directory)
@@ -175,7 +171,6 @@ def results(output: str) -> None:
 
 
 def savepoints(uri: str) -> None:
-    """Print what is in a directory of savepoints."""
     root, _, directory = uri.rstrip("/").rpartition("/")
 
     def read(driver: Files) -> dict[str, list[str] | None]:
@@ -196,7 +191,6 @@ def savepoints(uri: str) -> None:
 
 
 def files(uri: str) -> None:
-    """Print the paths of all files below a directory."""
     with _open(uri) as found:
         json.dump(sorted(Tree(found).listing()), sys.stdout)
 

@@ -72,7 +72,6 @@ class Stack:
         return ["--project-name", self.name, *(part for name in FILES for part in ("-f", str(folder() / name)))]
 
     def variables(self) -> dict[str, str]:
-        """Return the variables that Compose needs."""
         return {"HA_CLOCKS": str(self.clocks), "HA_STACK": self.name, "HA_PUBLISHED": "", "HA_NET": self.net}
 
     def _compose(self, what: Sequence[str]) -> None:

@@ -48,7 +48,6 @@ class ContainerEnvironment(Environment):
     elsewhere = "use the sandbox, or a host whose kernel lets containers filter packets"
 
     def __init__(self, folder: Path, packages: Sequence[Path] = ()) -> None:
-        """Find the engine."""
         # Members see ``folder``, which all drills share, as ``/drill``. They get the Python packages in ``packages``
         # besides this project's own, which the images have.
         self.folder = folder.absolute()

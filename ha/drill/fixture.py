@@ -194,7 +194,6 @@ class Fixture:
 
     @property
     def epoch(self) -> int:
-        """The newest epoch that was granted."""
         self.observer.look()
         return max((each.epoch for each in self.observer.grants), default=0)
 
@@ -225,13 +224,11 @@ class Fixture:
 
     @property
     def agent(self) -> Member:
-        """The agent of the readers' host, in a drill that has one."""
         return self.readers[AGENT]
 
     # --- what drills do
 
     def check(self, name: str, passed: bool, detail: str) -> None:
-        """Note a condition of this drill, and whether it is met."""
         self.checks.append(Check(name, passed, detail))
 
     def strike(self, member: Member, verb: Strike, kind: str) -> None:
@@ -296,7 +293,6 @@ class Fixture:
             pause.wait(POLL_S)
 
     def await_leader(self, after: int) -> None:
-        """Wait for a grant of a higher epoch."""
         self.wait_for("another leader", lambda: self.epoch > after)
         self.say(f"{self.leader.name} leads at epoch {self.epoch}.")
 

@@ -50,7 +50,6 @@ class Judge:
         self.measures["overlap_seconds"] = overlap([each for each in self.events if isinstance(each, Ran | Ended)])
 
     def add(self, name: str, passed: bool, detail: str) -> None:
-        """Add a check."""
         self.checks.append(Check(name, passed, detail))
 
     # ---
