@@ -37,7 +37,6 @@ def address(namenode: Server, state: State) -> str:
 
 
 def namenode_id(server: Server) -> str:
-    """Return Hadoop's name for a NameNode."""
     return f"nn{server.number}"
 
 

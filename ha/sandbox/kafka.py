@@ -43,7 +43,6 @@ def configure(server: Server, data: Path) -> Path:
 
 
 def formatted(server: Server, data: Path) -> bool:
-    """Return whether the broker has its storage."""
     return (data / server.name / "store" / "meta.properties").exists()
 
 
@@ -56,7 +55,6 @@ def formatting(configuration: Path, jars: list[Path]) -> LaunchedProgram:
 
 
 def program(configuration: Path, jars: list[Path]) -> LaunchedProgram:
-    """Return how to run the broker."""
     return LaunchedProgram("kafka.Kafka", (str(configuration),), jars=tuple(jars))
 
 

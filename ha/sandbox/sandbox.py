@@ -41,7 +41,6 @@ class Sandbox:
 
     @property
     def directory(self) -> Path:
-        """Directory of all its files."""
         return self._directory.root
 
     def up(
@@ -138,7 +137,6 @@ class Sandbox:
         self._signal(name, signal.SIGCONT, "up")
 
     def wait_ready(self, name: str, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Wait until a server serves."""
         state = self._state()
         server = state.named(name)
         servers.wait_ready(self._directory, server, timeout_s)

@@ -59,7 +59,6 @@ class Secured:
         self._keys = self.folder / "keys"
 
     def make(self) -> None:
-        """Make all that is not there yet."""
         keytabs = {name: [f"{first}/{HOST}"] for name, first in _SERVERS.items()}
         self.realm.make({**keytabs, USER: [USER], STRANGER: [STRANGER]})
         if not (self._keys / "server.p12").exists():

@@ -87,7 +87,6 @@ def wait_gone(identity: Identity | None, timeout_s: float) -> bool:
 
 
 def boot_id() -> str:
-    """Return the id of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 

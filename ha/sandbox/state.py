@@ -70,11 +70,9 @@ class State(msgspec.Struct):
         return "localhost" if self.secured else LOOPBACK
 
     def of(self, kind: Kind) -> list[Server]:
-        """Return the servers of one kind."""
         return [server for server in self.servers if server.kind == kind]
 
     def add_kafka(self) -> None:
-        """Add a broker."""
         if self.secured:
             raise SandboxError(
                 "A secure sandbox has no Kafka, which would trust everybody: make another, without --secure."
@@ -83,7 +81,6 @@ class State(msgspec.Struct):
         self.servers.append(Server("kafka-1", "kafka", 1, ports))
 
     def named(self, name: str) -> Server:
-        """Return the server of that name."""
         known = {server.name: server for server in self.servers}
         if name not in known:
             raise SandboxError(f"The sandbox has no server {name!r}; it has {', '.join(known)}.")
@@ -91,7 +88,6 @@ class State(msgspec.Struct):
 
 
 def check_numbers(zookeepers: int, namenodes: int) -> None:
-    """Check the numbers of servers."""
     if zookeepers not in {1, 3} or namenodes not in {1, 2}:
         raise SandboxError("A sandbox has 1 or 3 ZooKeeper servers and 1 or 2 NameNodes.")
 

@@ -51,7 +51,6 @@ def configure(server: Server, state: State, data: Path) -> Path:
 
 
 def program(server: Server, state: State, data: Path) -> LaunchedProgram:
-    """Return how to run a server."""
     properties = {
         # A server that lost its quorum goes on answering reads to clients that accept that.
         "readonlymode.enabled": "true",
