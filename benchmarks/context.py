@@ -32,14 +32,12 @@ class Context:
 
 
 @contextmanager
-def servers(
-    context: Context, *, zookeepers: int = 1, namenodes: int = 1, ticket_life: int | None = None
-) -> Iterator[Sandbox]:
+def servers(context: Context, *, namenodes: int = 1, ticket_life: int | None = None) -> Iterator[Sandbox]:
     """Start real ZooKeeper and HDFS in the benchmark's folder, and stop them at the end."""
     sandbox = Sandbox(context.folder / "sandbox")
     sandbox.down(wipe=True)  # left over from an interrupted run
     try:
-        sandbox.up(zookeepers, namenodes, context.say, secure=ticket_life is not None, ticket_life=ticket_life)
+        sandbox.up(1, namenodes, context.say, secure=ticket_life is not None, ticket_life=ticket_life)
         found = sandbox.environment()
         if ticket_life is None:
             found = {name: found[name] for name in ("HADOOP_CONF_DIR", "HADOOP_USER_NAME")}

@@ -116,7 +116,7 @@ class ContainerEnvironment(Environment):
     # --- members
 
     def start_member(
-        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str = ""
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str
     ) -> Member:
         self._let_in(folder)
         clock = {"LD_PRELOAD": "/usr/local/lib/clock.so", "CLOCK_OFFSET_FILE": f"/clocks/{name}"}

@@ -172,7 +172,7 @@ class Environment(Protocol):
     # --- members
 
     def start_member(
-        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str = ""
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str
     ) -> Member:
         """Start a process with the variables of this environment and more; its name is unique among those that run.
 

@@ -112,11 +112,11 @@ class Launcher:
         return inherited | {"HADOOP_CONF_DIR": str(self._directory.conf), "HADOOP_USER_NAME": self._user}
 
 
-def last_lines(log: Path, count: int = 8) -> str:
+def last_lines(log: Path) -> str:
     """Return the end of a log, introduced by its name, for an error message."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return f"its log {log} cannot be read."
-    shown = "\n".join(f"  {line[:300]}" for line in lines[-count:])
+    shown = "\n".join(f"  {line[:300]}" for line in lines[-8:])
     return f"the last lines of {log}:\n{shown}" if shown else f"its log {log} is empty."

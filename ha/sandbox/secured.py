@@ -80,7 +80,7 @@ class Secured:
         """The system properties that every Java program needs."""
         return {"java.security.krb5.conf": str(self.realm.configuration)}
 
-    def environment_of(self, user: str = USER) -> dict[str, str]:
+    def environment_of(self, user: str) -> dict[str, str]:
         """Return the variables with which a client of this project is that user."""
         mine = Certificate(self._keys / f"{user}.crt", self._keys / f"{user}.key")
         return {

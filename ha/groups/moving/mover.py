@@ -246,8 +246,8 @@ def mover_of(
     job: str,
     timeout: float,
     by: str,
-    told: Told | None = None,
-    say: Callable[[str], object] = str,
+    told: Told | None,
+    say: Callable[[str], object],
 ) -> Mover:
     """Return what moves a job, or puts a move back, with the stores of the settings."""
 
@@ -257,11 +257,10 @@ def mover_of(
             lead(job, timeout=timeout, files=root, contender=contender, zookeeper=zookeeper, snapshots="off")
         )
 
-    call_timeout, zookeeper = opened.patience, opened.zookeeper
     return Mover(
         *(group, job, leading),
-        zookeeper=zookeeper,
-        call_timeout=call_timeout,
+        zookeeper=opened.zookeeper,
+        call_timeout=opened.patience,
         timeout=timeout,
         by=by,
         say=say,
