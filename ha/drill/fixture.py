@@ -216,10 +216,13 @@ class Fixture:
 
     def let(self, name: str, command: Sequence[str], seconds: float, variables: Mapping[str, str] = NONE) -> str:
         """Run a program beside the job to its end, and return its output; its name is also that of its log."""
-        program = self.beside(name, command, variables)
-        self.wait_for(f"the end of {name}", lambda: not program.running, seconds)
+        return self.await_end(self.beside(name, command, variables), seconds)
+
+    def await_end(self, program: Member, seconds: float) -> str:
+        """Wait until a program has ended, and return its output; raise if it has failed."""
+        self.wait_for(f"the end of {program.name}", lambda: not program.running, seconds)
         if program.exit_code:
-            raise DrillError(f"{name} failed: {program.log().strip()[-300:]}")
+            raise DrillError(f"{program.name} failed: {program.log().strip()[-300:]}")
         return program.log()
 
     @property

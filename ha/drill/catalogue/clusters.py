@@ -56,13 +56,6 @@ def _run_there(fixture: Fixture, output: str, variables: Mapping[str, str]) -> M
     return fixture.beside("there", [*HA, "run", job.name, "--contender", "there", "--", *program], variables)
 
 
-def _finish_there(fixture: Fixture, there: Member) -> None:
-    fixture.finish()
-    fixture.wait_for("the end at the other side", lambda: not there.running, START_S)
-    if there.exit_code:
-        raise DrillError(f"The job at the other side failed: {there.log().strip()[-300:]}")
-
-
 def _until_it_moves(fixture: Fixture, replicator: Member) -> None:
     """Wait until a replicator has taken over the lease of a killed one, and made its first round."""
     fixture.wait_for("a round", lambda: " is at batch " in replicator.log(), START_S)
@@ -105,7 +98,8 @@ def cluster_lost(fixture: Fixture) -> None:
         fixture.check("each query is promoted", set(batches) == {"words", "counts", "totals"}, f"{batches}")
         first.up(fixture.say)
     _check_fenced(fixture, here, there)
-    _finish_there(fixture, run)
+    fixture.finish()
+    fixture.await_end(run, START_S)
     fixture.outcomes = [totals]
 
 
@@ -143,5 +137,7 @@ def replicate_under_kills(fixture: Fixture) -> None:
     asked(fixture, "checkpoint", "verify", f"{fixture.job.name}.replica", "--files", there, seconds=START_S)
     asked(fixture, *_promote(fixture, there, "--force", "--yes"), seconds=START_S)
     output = f"{fixture.job.directory}/there"
-    _finish_there(fixture, _run_there(fixture, output, {**ALONE, "HA_FILES": there}))
+    run = _run_there(fixture, output, {**ALONE, "HA_FILES": there})
+    fixture.finish()
+    fixture.await_end(run, START_S)
     check_words(fixture, "a job started from the replica counts every word once", f"{output}/totals", f"{seen}")

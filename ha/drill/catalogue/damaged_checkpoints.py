@@ -153,10 +153,8 @@ def _rescaled(fixture: Fixture, partitions: int) -> float:
     command = _rescaling(fixture, partitions)
     _leads(fixture, command, before)
     began = now()
-    fixture.wait_for("the end of the rescale", lambda: not command.running, RESCALE_S)
-    if command.exit_code:
-        raise DrillError(f"The rescale failed: {command.log().strip()[-300:]}")
-    said = json.loads(next(line for line in command.log().splitlines() if line.startswith("{")))
+    log = fixture.await_end(command, RESCALE_S)
+    said = json.loads(next(line for line in log.splitlines() if line.startswith("{")))
     same = bool(said["states"]) and all(each["hash"] is not None for each in said["states"])
     keys = sum(each["keys"] for each in said["states"])
     done = f"from {said['present']} to {partitions} partitions, {keys} keys"
