@@ -81,7 +81,11 @@ def run(context: Context) -> Result:
         found.share = max(1 / each.period for each in jobs) / sum(1 / each.period for each in jobs)
         _spread(context, found, jobs, roots, variables)
         found.moments.append(_moment(f"after {found.seconds:.0f} s", jobs, roots, interval))
-        _kill(context, found, jobs, roots, clusters, daemons, interval)
+        others = [each for each in jobs if each.at() != roots[-1]]
+        context.say(f"groups: the NameNode of {roots[-1]} is killed; {len(others)} jobs lie at the others")
+        said = {each: each.said for each in daemons}
+        clusters[-1].kill("namenode-1")
+        _watch(found, others, said, interval)
     return report(found, jobs, roots)
 
 
@@ -110,20 +114,8 @@ def imbalance(rates: Mapping[str, float]) -> float:
     return max(rates.values()) * len(rates) / sum(rates.values())
 
 
-def _kill(
-    context: Context,
-    found: Findings,
-    jobs: list[Job],
-    roots: list[str],
-    clusters: list[Sandbox],
-    daemons: list[Daemon],
-    interval: float,
-) -> None:
-    """Kill the last NameNode, and count what the jobs at the others complete."""
-    others = [each for each in jobs if each.at() != roots[-1]]
-    said = [each.said for each in daemons]
-    context.say(f"groups: the NameNode of {roots[-1]} is killed; {len(others)} jobs lie at the others")
-    clusters[-1].kill("namenode-1")
+def _watch(found: Findings, others: list[Job], said: Mapping[Daemon, int], interval: float) -> None:
+    """Count what jobs complete, and the changes of their leaders since the daemons have said so many bytes."""
     began = now()
     threading.Event().wait(interval)
     ended = now()
@@ -131,7 +123,7 @@ def _kill(
         found.due += math.floor((ended - began) / each.period)
         found.lost += max(0, math.floor(each.pause(began, ended)) - 1)
     names = {each.name for each in others}
-    for daemon, since in zip(daemons, said, strict=True):
+    for daemon, since in said.items():
         found.grants += sum(job.decode() in names for job in GRANTED.findall(daemon.log().encode()[since:]))
 
 
