@@ -1,5 +1,6 @@
 """TCP connections with one deadline for everything: the lookup of the name, connecting, every byte in and out."""
 
+import ipaddress
 import os
 import socket
 import ssl
@@ -109,7 +110,8 @@ def _addresses(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
 
     def look_up() -> None:
         try:
-            found.extend((family, address) for family, _, _, _, address in _resolve(host, port))
+            listed = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.extend((family, address) for family, _, _, _, address in listed)
         except (OSError, UnicodeError) as error:
             failed.append(f"{error}")
         finally:
@@ -130,16 +132,10 @@ def _addresses(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
     return found
 
 
-def _resolve(host: str, port: int) -> list[tuple[int, int, int, str, Any]]:
-    return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-
-
 def _is_address(host: str) -> bool:
     """Whether ``host`` is an IP address, not a name."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            socket.inet_pton(family, host.partition("%")[0])
-        except OSError:
-            continue
-        return True
-    return False
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
