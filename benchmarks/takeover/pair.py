@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from threading import Event
 
+from benchmarks.programs import wait
 from benchmarks.takeover.network import LostHost
 from ha.drill.sandbox_environment import Process
 from ha.history.events import Granted, load
-from store.clock import now
 
 COMMAND = ("sleep", "infinity")
 """Command of the leader. It ends at once on SIGTERM, so an orderly end takes no longer than the election."""
@@ -45,12 +44,7 @@ SYSTEMS = (HERE, KAZOO, CURATOR)
 
 
 START_WITHIN = 60.0  # Seconds for a contender to start; a Java virtual machine starts slowly on a busy machine
-LOOK = 0.2  # Seconds between two reads of the contenders' output
 CONTENDS = "contending as"  # Printed by all contenders once they contend
-
-
-class NoLeader(Exception):
-    """A contender did not start, or did not get a free leadership; the text has its output."""
 
 
 class Contender(Process):
@@ -117,11 +111,8 @@ class Pair:
         self.members.append(self._contender(self._free.pop() if self._free else old.host))
         self._started(self.members[-1], leads=False)
         old.resign()
-        end = now() + START_WITHIN
-        while all(member.granted() is None for member in self.members):
-            if now() > end:
-                raise NoLeader(f"Nobody of {self.system.name} leads after an orderly end.")
-            Event().wait(LOOK)
+        led = f"a leader of {self.system.name} after an orderly end"
+        wait(lambda: any(member.granted() is not None for member in self.members), led, START_WITHIN)
         self.members.sort(key=lambda member: member.granted() is None)
         old.end()
 
@@ -143,8 +134,7 @@ class Pair:
         return Contender(self.system, self.job, name, self._environment, self._folder, host)
 
     def _started(self, contender: Contender, *, leads: bool) -> None:
-        end = now() + START_WITHIN
-        while not contender.contends or (leads and contender.granted() is None):
-            if not contender.running or now() > end:
-                raise NoLeader(f"{contender.name} of {self.system.name} does not lead: {contender.log()[-500:]}")
-            Event().wait(LOOK)
+        def started() -> bool:
+            return contender.contends and not (leads and contender.granted() is None)
+
+        wait(started, f"{contender.name} of {self.system.name} at work", START_WITHIN, contender)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Event
 
-from benchmarks.takeover.pair import HERE, LOOK, WITH_AGENT, Contender, Pair
+from benchmarks.takeover.pair import HERE, WITH_AGENT, Contender, Pair
 from benchmarks.takeover.readers import Reader
 from ha.sandbox import Sandbox
 from store.clock import now
@@ -67,6 +67,7 @@ FAULTS = (KILL, LOSS, RESIGN, OUTAGE, YOUNG)
 
 STARTING = 3  # Contenders that start at the same time; more would only slow each other down
 APART = 0.4  # Seconds between two faults of a round, so that no takeover delays another
+LOOK = 0.2  # Seconds between two reads of the contenders' output
 NEVER = math.inf
 
 
