@@ -16,7 +16,7 @@ from benchmarks.context import Context
 from benchmarks.drawing import dotted
 from benchmarks.result import Result, at_most
 
-TITLE = "ExistenceCheck into a checkpoint of 200 partitions, 2 operators and 100 batches"
+TITLE = "Looking into a checkpoint of 200 partitions, 2 operators and 100 batches"
 
 INSPECT, VERIFY, SPARK = "ha checkpoint inspect", "ha checkpoint verify", "Spark's state-metadata"
 INSPECT_WITHIN, VERIFY_WITHIN, READ_WITHIN = 2.0, 10.0, 20.0
