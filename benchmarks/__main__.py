@@ -1,39 +1,85 @@
-"""Command line ``python -m benchmarks``: measures, and writes a report."""
+"""Command line ``python -m benchmarks``: finds benchmarks in their catalogue, measures, and writes a report."""
 
 import logging
 import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 from rich.console import Console
 from rich.markup import escape
 
 from benchmarks import report as reports
-from benchmarks.catalogue import Benchmark, find
+from benchmarks.alone import report_option
 from benchmarks.context import Context
 from benchmarks.figures import text
-from benchmarks.machine import this_machine
+from benchmarks.report import this_machine
 from benchmarks.result import Result
 from benchmarks.versions import commit_of
 from ha.drill.environment import DrillError
 from ha.drill.runner import alone
 
+MODULES = (
+    "benchmarks.lookup",
+    "benchmarks.publish",
+    "benchmarks.takeover",
+    "benchmarks.availability",
+    "benchmarks.thousand_jobs",
+    "benchmarks.draining",
+    "benchmarks.groups",
+    "benchmarks.checkpoints",
+    "benchmarks.replication",
+    "benchmarks.scale",
+    "benchmarks.spark.zombie",
+    "benchmarks.spark.publishing",
+    "benchmarks.spark.outputs",
+    "benchmarks.spark.many_batches",
+    "benchmarks.spark.failover",
+    "benchmarks.spark.hangs",
+    "benchmarks.spark.first_call",
+    "benchmarks.spark.workers",
+)
+"""Names in the order in which benchmarks run and appear in the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One benchmark."""
+
+    name: str  # one word, from its module: ``spark_workers`` is in ``benchmarks.spark.workers``
+    title: str  # what it measures, in a few words
+    run: Callable[[Context], Result]  # measures it
+    compares: bool = False  # whether it can measure another commit beside this one
+
+
+def names() -> list[str]:
+    return [_name(module) for module in MODULES]
+
+
+def find(wanted: Iterable[str] = ()) -> list[Benchmark]:
+    """Return the benchmarks with these names, or all of them, in the catalogue's order."""
+    chosen = set(wanted)
+    if unknown := chosen - set(names()):
+        raise ValueError(f"There is no benchmark {min(unknown)!r}: they are {', '.join(names())}.")
+    return [_load(module) for module in MODULES if not chosen or _name(module) in chosen]
+
+
+def _name(module: str) -> str:
+    return module.removeprefix("benchmarks.").replace(".", "_")
+
+
+def _load(name: str) -> Benchmark:
+    module = import_module(name)
+    return Benchmark(_name(name), module.TITLE, module.run, getattr(module, "COMPARES", False))
+
+
 DOCUMENTS = Path("docs", "benchmarks")
-
-
-class Options(NamedTuple):
-    """What is the same for all benchmarks of a run; see :class:`benchmarks.context.Context`."""
-
-    quick: bool
-    rounds: int | None
-    against: str
-
 
 console = Console(stderr=True, highlight=False)
 
@@ -43,14 +89,7 @@ console = Console(stderr=True, highlight=False)
 @click.option("--list", "listing", is_flag=True, help="Show all benchmarks.")
 @click.option("--quick", is_flag=True, help="Only check that the benchmarks work; the figures mean little.")
 @click.option("--rounds", type=click.IntRange(1), help="Number of repetitions.  [default: each benchmark's own]")
-@click.option(
-    "--report",
-    "report",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("build", "benchmarks"),
-    show_default=True,
-    help="Write the report to this directory; other benchmarks in it stay.",
-)
+@report_option
 @click.option("--against", metavar="COMMIT", help="Measure the packages of this commit, too, in the same rounds.")
 @click.option("--docs", is_flag=True, help=f"Also copy the tables and pictures to {DOCUMENTS}.")
 def main(
@@ -80,7 +119,7 @@ def main(
     logging.getLogger("ha").setLevel(logging.ERROR)  # log messages of leaders
     try:
         with alone(report / "work"):
-            failed = _run(found, Options(quick, rounds, commit), report)
+            failed = _run(found, Context(quick, rounds, console.print, report / "work", commit), report)
     except DrillError as error:
         raise click.ClickException(str(error)) from error
     if len(failed) < len(found):
@@ -92,11 +131,11 @@ def main(
         sys.exit(1)
 
 
-def _run(found: Sequence[Benchmark], options: Options, report: Path) -> list[str]:
+def _run(found: Sequence[Benchmark], usual: Context, report: Path) -> list[str]:
     """Run benchmarks, report each, and return the names of those that failed."""
     failed = []
     for each in found:
-        entry = _entry(each, options, report)
+        entry = _entry(each, usual)
         if entry is None:
             failed.append(each.name)
             continue
@@ -105,9 +144,9 @@ def _run(found: Sequence[Benchmark], options: Options, report: Path) -> list[str
     return failed
 
 
-def _entry(benchmark: Benchmark, options: Options, report: Path) -> reports.Entry | None:
+def _entry(benchmark: Benchmark, usual: Context) -> reports.Entry | None:
     """Run one benchmark; print its error and return None if it failed."""
-    folder = (report / "work" / benchmark.name).absolute()  # programs run in folders of their own
+    folder = (usual.folder / benchmark.name).absolute()  # programs run in folders of their own
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     when, machine = time.strftime("%Y-%m-%d %H:%M %Z"), this_machine()
@@ -115,7 +154,7 @@ def _entry(benchmark: Benchmark, options: Options, report: Path) -> reports.Entr
     console.print(f"[bold]{benchmark.name}[/]: {escape(benchmark.title)}")
     try:
         with _saying() as say:
-            result = benchmark.run(Context(options.quick, options.rounds, say, folder, options.against))
+            result = benchmark.run(replace(usual, say=say, folder=folder))
     except Exception:  # noqa: BLE001  # the others are still worth running
         console.print_exception()
         return None

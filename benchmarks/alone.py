@@ -10,7 +10,7 @@ import click
 
 from benchmarks import report as reports
 from benchmarks.context import Context
-from benchmarks.machine import this_machine
+from benchmarks.report import this_machine
 from benchmarks.result import Result
 from store.clock import now
 

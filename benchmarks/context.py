@@ -13,13 +13,16 @@ USUAL_ROUNDS = 7  # Odd, so that a median is a measured round; two disturbed rou
 QUICK_ROUNDS = 3
 
 
+Say = Callable[[str], None]  # reports progress; takes one sentence
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Options, folder and progress output of one benchmark run."""
 
     quick: bool  # whether only to check that everything works; the figures mean little then
     rounds: int | None  # number of repetitions; None for the benchmark's own default
-    say: Callable[[str], None]  # reports progress; takes one sentence
+    say: Say
     folder: Path  # for files of this run; absolute; it exists, and belongs to this benchmark alone
     against: str = ""  # short id of a commit that is measured beside this one, in the same rounds; empty for none
 
@@ -29,14 +32,12 @@ class Context:
 
 
 @contextmanager
-def servers(
-    context: Context, *, zookeepers: int = 1, namenodes: int = 1, ticket_life: int | None = None
-) -> Iterator[Sandbox]:
+def servers(context: Context, *, namenodes: int = 1, ticket_life: int | None = None) -> Iterator[Sandbox]:
     """Start real ZooKeeper and HDFS in the benchmark's folder, and stop them at the end."""
     sandbox = Sandbox(context.folder / "sandbox")
     sandbox.down(wipe=True)  # left over from an interrupted run
     try:
-        sandbox.up(zookeepers, namenodes, context.say, secure=ticket_life is not None, ticket_life=ticket_life)
+        sandbox.up(1, namenodes, context.say, secure=ticket_life is not None, ticket_life=ticket_life)
         found = sandbox.environment()
         if ticket_life is None:
             found = {name: found[name] for name in ("HADOOP_CONF_DIR", "HADOOP_USER_NAME")}

@@ -3,10 +3,9 @@
 import json
 import os
 import threading
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
@@ -36,8 +35,8 @@ class Round:
     name: str
     seconds: float
     said: dict[str, Any]
-    gaps: dict[str, float] = field(default_factory=dict)
-    returned: list[str] = field(default_factory=list)  # Jobs that the drained host led at the end
+    gaps: dict[str, float]
+    returned: list[str]  # Jobs that the drained host led at the end
 
     @property
     def late(self) -> int:
@@ -52,57 +51,42 @@ def run(context: Context) -> Result:
         variables = {**os.environ, **sandbox.environment(), "HA_SNAPSHOTS": "off"}
         daemons: dict[str, Daemon] = {}
         stack.callback(lambda: end_all(daemons.values()))
-
-        def start(name: str) -> Daemon:
+        for name in HOSTS:
             daemons[name] = Daemon(name, jobs, variables, context.folder)
-            return daemons[name]
-
-        start("a").granted(WITHIN)
-        for name in HOSTS[1:]:
-            start(name)
+            daemons["a"].granted(WITHIN)  # before the others start
         opened = Stores(load({"files": variables["HA_FILES"], "zookeeper": variables["HA_ZOOKEEPER"]}))
         stack.callback(opened.close)
         batches = [Job(name, TRIGGER) for name in jobs]
         programs = Programs(opened, batches)
         stack.callback(programs.end)
         rounds = []
+
+        def drain(name: str, killed: str, of: tuple[str, ...] = ("a",)) -> Round:
+            """Drain hosts one after the other; kill a daemon as soon as the first job has moved to it."""
+            context.say(f"draining: {', '.join(of)}, {name}")
+            began, said = now(), dict[str, Any]()
+            for host in of:
+                with ThreadPoolExecutor(1) as crew:
+                    drained = crew.submit(ha, ["host", "drain", host, "--json", "--timeout", "2 min"], variables)
+                    while killed and not drained.done():
+                        if any(programs.holder(each) == killed for each in jobs):
+                            daemons[killed].kill()
+                            break
+                    said = json.loads(drained.result().stdout)
+            took = now() - began
+            threading.Event().wait(2 * TRIGGER)
+            gaps = {each.name: each.pause(began, now()) for each in batches}
+            return Round(name, took, said, gaps, [each for each in jobs if programs.holder(each) in of])
+
         for name, killed in (("in peace", ""), ("its first successor is killed meanwhile", "b")):
             threading.Event().wait(SETTLING)
-            rounds.append(_drain(context, name, variables, programs, batches, daemons, killed))
+            rounds.append(drain(name, killed))
             if not killed:
                 ha(["host", "undrain", "a"], variables)
-                _drain(context, "back", variables, programs, batches, daemons, "", of=HOSTS[1:])
+                drain("back", "", of=HOSTS[1:])
                 for each in HOSTS[1:]:
                     ha(["host", "undrain", each], variables)
     return _report(rounds, len(jobs))
-
-
-def _drain(
-    context: Context,
-    name: str,
-    variables: Mapping[str, str],
-    programs: Programs,
-    batches: list[Job],
-    daemons: Mapping[str, Daemon],
-    killed: str,
-    of: tuple[str, ...] = ("a",),
-) -> Round:
-    """Drain hosts one after the other; kill a daemon as soon as the first job has moved to it."""
-    context.say(f"draining: {', '.join(of)}, {name}")
-    began, said = now(), dict[str, Any]()
-    for host in of:
-        with ThreadPoolExecutor(1) as crew:
-            drained = crew.submit(ha, ["host", "drain", host, "--json", "--timeout", "2 min"], variables)
-            while killed and not drained.done():
-                if any(programs.holder(each.name) == killed for each in batches):
-                    daemons[killed].kill()
-                    break
-            said = json.loads(drained.result().stdout)
-    found = Round(name, now() - began, said)
-    threading.Event().wait(2 * TRIGGER)
-    found.gaps = {each.name: each.pause(began, now()) for each in batches}
-    found.returned = [each.name for each in batches if programs.holder(each.name) in of]
-    return found
 
 
 def _report(rounds: list[Round], jobs: int) -> Result:

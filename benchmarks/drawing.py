@@ -62,7 +62,6 @@ def style() -> Iterator[None]:
 
 
 def dotted(name: str, title: str, unit: str, series: Mapping[str, Sequence[float]], *, log: bool = False) -> Picture:
-    """Return a picture of :func:`dots`."""
     return Picture(name, title, dots(title, unit, series, log=log))
 
 

@@ -43,7 +43,6 @@ def ratio(rounds: Sequence[Summary], others: Sequence[Summary]) -> float:
 
 
 def text(value: float) -> str:
-    """Format a number for people."""
     if not math.isfinite(value):
         return "-" if math.isnan(value) else "never"
     if value == 0:

@@ -66,11 +66,8 @@ def run(context: Context) -> Result:
     with ExitStack() as stack:
         clusters, roots = stack.enter_context(_clusters(context))
         jobs = zipf(placed(QUICK_JOBS if context.quick else JOBS, roots), BATCHES_PER_SECOND)
-        settings = {
-            "files": ",".join(roots),
-            "zookeeper": clusters[0].environment()["HA_ZOOKEEPER"],
-            "snapshots": "off",
-        }
+        zookeeper = clusters[0].environment()["HA_ZOOKEEPER"]
+        settings = {"files": ",".join(roots), "zookeeper": zookeeper, "snapshots": "off"}
         variables = {**os.environ, **{f"HA_{name.upper()}": value for name, value in settings.items()}}
         daemons = [Daemon("a", [each.name for each in jobs], variables, context.folder)]
         stack.callback(end_all, daemons)
@@ -84,7 +81,11 @@ def run(context: Context) -> Result:
         found.share = max(1 / each.period for each in jobs) / sum(1 / each.period for each in jobs)
         _spread(context, found, jobs, roots, variables)
         found.moments.append(_moment(f"after {found.seconds:.0f} s", jobs, roots, interval))
-        _kill(context, found, jobs, roots, clusters, daemons, interval)
+        others = [each for each in jobs if each.at() != roots[-1]]
+        context.say(f"groups: the NameNode of {roots[-1]} is killed; {len(others)} jobs lie at the others")
+        said = {each: each.said for each in daemons}
+        clusters[-1].kill("namenode-1")
+        _watch(found, others, said, interval)
     return report(found, jobs, roots)
 
 
@@ -113,20 +114,8 @@ def imbalance(rates: Mapping[str, float]) -> float:
     return max(rates.values()) * len(rates) / sum(rates.values())
 
 
-def _kill(
-    context: Context,
-    found: Findings,
-    jobs: list[Job],
-    roots: list[str],
-    clusters: list[Sandbox],
-    daemons: list[Daemon],
-    interval: float,
-) -> None:
-    """Kill the last NameNode, and count what the jobs at the others complete."""
-    others = [each for each in jobs if each.at() != roots[-1]]
-    said = [each.said for each in daemons]
-    context.say(f"groups: the NameNode of {roots[-1]} is killed; {len(others)} jobs lie at the others")
-    clusters[-1].kill("namenode-1")
+def _watch(found: Findings, others: list[Job], said: Mapping[Daemon, int], interval: float) -> None:
+    """Count what jobs complete, and the changes of their leaders since the daemons have said so many bytes."""
     began = now()
     threading.Event().wait(interval)
     ended = now()
@@ -134,7 +123,7 @@ def _kill(
         found.due += math.floor((ended - began) / each.period)
         found.lost += max(0, math.floor(each.pause(began, ended)) - 1)
     names = {each.name for each in others}
-    for daemon, since in zip(daemons, said, strict=True):
+    for daemon, since in said.items():
         found.grants += sum(job.decode() in names for job in GRANTED.findall(daemon.log().encode()[since:]))
 
 
@@ -188,7 +177,6 @@ def _clusters(context: Context) -> Iterator[tuple[list[Sandbox], list[str]]]:
 
 
 def report(found: Findings, jobs: Sequence[Job], roots: Sequence[str]) -> Result:
-    """Summarise the measurements."""
     late = sorted((round(pause - 1, 2) for pause in found.pauses.values()), reverse=True)
     return Result(
         *table(

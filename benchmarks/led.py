@@ -52,7 +52,6 @@ class Programs:
             thread.start()
 
     def end(self) -> None:
-        """Stop them."""
         self._ended.set()
         for thread in self._threads:  # daemons: one that hangs does not keep the benchmark
             thread.join(ENDS_WITHIN_S)

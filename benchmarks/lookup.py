@@ -75,7 +75,6 @@ class Asked:
         self.elsewhere = 0
 
     def __call__(self) -> Answer:
-        """Look up the leader once."""
         answer = self._leader(JOB)
         if answer.source is not self._source:
             self.elsewhere += 1
@@ -83,7 +82,6 @@ class Asked:
 
 
 def run(context: Context) -> Result:
-    """Measure."""
     with servers(context) as sandbox, _led(sandbox, context) as settings, ExitStack() as stack:
         lookups = _lookups(settings, sandbox.environment()["HA_SANDBOX_WEBHDFS"], stack)
         calls: dict[str, Call] = {**lookups, **_bare(sandbox, _directory(lookups[HDFS]), stack)}
@@ -104,9 +102,8 @@ def _led(sandbox: Sandbox, context: Context) -> Iterator[dict[str, str]]:
     stores = sandbox.environment()
     snapshots = str((context.folder / "snapshots").absolute())
     settings = {"files": stores["HA_FILES"], "zookeeper": stores["HA_ZOOKEEPER"], "snapshots": snapshots}
-    with ha_program(
-        ["host", "daemon", JOB, "--endpoint", "jobmaster=host:6123"], settings, context.folder / "daemon.log"
-    ):
+    daemon = ["host", "daemon", JOB, "--endpoint", "jobmaster=host:6123"]
+    with ha_program(daemon, settings, context.folder / "daemon.log"):
         context.say("Waiting for a leader")
         yield settings
 

@@ -17,7 +17,7 @@ from ha.config.sources import load
 from ha.drill.sandbox_environment import Process
 from ha.errors import LeaderError
 from ha.sandbox.polling import SandboxError, until
-from leader.lookup.answers import Answer, Source
+from leader.lookup.answers import Source
 
 READY_S = 60.0  # Seconds to wait for a start; Java is slow on a busy machine
 HA_S = 900.0
@@ -61,7 +61,7 @@ def program(
             process.wait(END_S)
 
 
-def measured(module: str, told: Mapping[str, Any], folder: Path, environment: Mapping[str, str] | None = None) -> Any:
+def measured(module: str, told: Mapping[str, Any], folder: Path, environment: Mapping[str, str]) -> Any:
     """Run a module that ends with :func:`answer` as a program of its own; return its answer."""
     with (folder / f"{module}-{time_ns():x}.log").open("wb") as errors:
         command = [sys.executable, "-m", module, json.dumps(told)]
@@ -96,8 +96,6 @@ def meanwhile(work: Callable[[], object], pause: float) -> Iterator[None]:
 
 
 def wait(true: Callable[[], object], what: str, seconds: float, process: Process | None = None) -> None:
-    """Wait until something is so."""
-
     def obstacle() -> str | None:
         if process is not None and not process.running and not true():
             raise SandboxError(f"{process.name} has ended without {what}: {process.log()[-2000:]}")
@@ -111,19 +109,16 @@ def client(settings: Mapping[str, str], **others: str) -> Client:
     return Client(load({**settings, **others}))
 
 
-def await_answer(asked: Client, job: str, source: Source, wanted: Callable[[Answer], bool] = bool) -> Answer:
-    """Ask until the answer comes from this source, and is the wanted one; return it."""
-    found: list[Answer] = []
+def await_answer(asked: Client, job: str, source: Source) -> None:
+    """Ask until the answer comes from this source."""
 
     def obstacle() -> str | None:
         try:
             answer = asked.leader(job)
         except LeaderError as error:
             return f"{error}"
-        if answer.source is not source or not wanted(answer):
-            return f"the last answer was epoch {answer.epoch}, from {answer.source.value}"
-        found.append(answer)
-        return None
+        if answer.source is source:
+            return None
+        return f"the last answer was epoch {answer.epoch}, from {answer.source.value}"
 
     until(obstacle, READY_S, f"{source.value} does not say who leads job {job!r}")
-    return found[-1]

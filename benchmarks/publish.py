@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from itertools import count
 from time import perf_counter
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from hdfs.client import InsecureClient
@@ -14,13 +15,18 @@ from hdfs_native import Client as HdfsNative
 from hdfs_native import WriteOptions
 from kazoo.client import KazooClient
 
-from benchmarks.contending import Contending, contending
 from benchmarks.context import Context, servers
 from benchmarks.drawing import dotted
 from benchmarks.figures import middle, ratio, summary
 from benchmarks.measuring import Call, no_collector, timed
 from benchmarks.result import Result, at_least
+from ha.config.sources import load
+from ha.config.stores import Stores
+from ha.leadership.notices import GrantNotice, Notice, NoticeQueue, PublicationNotice
 from ha.sandbox.polling import until
+from leader.contender.contender import Contender
+from leader.contender.runtime import Runtime
+from leader.layout.information import LeaderInformation
 from leader.layout.znodes import leader_path
 
 TITLE = "Claim and confirm, beside writing a file"
@@ -49,6 +55,64 @@ REPORTED = 0.3
 MS = 1e3  # Milliseconds in a second
 
 
+Kind = TypeVar("Kind", bound=Notice)
+
+PATIENCE = 30.0  # Seconds to wait for any notice; a later one counts as missing
+ASKED = 5.0  # Seconds to wait for an answer of the contender's thread, which never blocks
+
+
+class Contending:
+    """One contender of one job; the benchmark reads its notices."""
+
+    def __init__(self, job: str, settings: Mapping[str, str]) -> None:
+        loaded = load(settings)
+        self._job = job
+        self._stores = Stores(loaded)
+        self._notices = NoticeQueue()
+        self._runtime = Runtime("bench", loaded.leadership.timing, self._stores.files, self._stores.zookeeper)
+        self._contender = Contender.make(self._runtime, loaded.leadership.contender, loaded.leadership.timing)
+        self._runtime.attach(self._contender)
+        self._runtime.ask(lambda: self._contender.join(job, self._notices), ASKED)
+
+    def claim(self) -> str:
+        """Contend until granted; return the session id."""
+        self._runtime.post(lambda: self._contender.contend(self._job))
+        return self._notice(GrantNotice).grant.session_id
+
+    def confirm(self, session_id: str, endpoints: dict[str, str]) -> LeaderInformation:
+        """Publish these endpoints; return the record once HDFS holds it."""
+        self._runtime.post(lambda: self._contender.confirm(self._job, session_id, endpoints))
+        return self._notice(PublicationNotice).information
+
+    def release(self) -> None:
+        """Release the lease, and wait until it is free."""
+        self._runtime.post(lambda: self._contender.release(self._job))
+        what = f"The lease of {self._job} is not released"
+        until(lambda: "it is still held" if self._busy() else None, PATIENCE, what)
+
+    def close(self) -> None:
+        self._runtime.close()
+        self._stores.close()
+
+    def _busy(self) -> bool:
+        return self._runtime.ask(lambda: self._contender.participants[self._job].busy, ASKED)
+
+    def _notice(self, kind: type[Kind]) -> Kind:
+        while not isinstance(notice := self._notices.get(PATIENCE), kind):
+            if notice is None:
+                raise TimeoutError(f"{kind.__name__} of job {self._job!r} did not come in {PATIENCE:g} s.")
+        return notice
+
+
+@contextmanager
+def contending(job: str, settings: Mapping[str, str]) -> Iterator[Contending]:
+    made = Contending(job, settings)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
 class Copies:
     """Watches the copies of leader information in ZooKeeper."""
 
@@ -57,7 +121,6 @@ class Copies:
         self._kazoo.start()
 
     def await_none(self, job: str) -> None:
-        """Wait until there is no copy."""
         node = CHROOT + leader_path(job)
         until(lambda: "there is one" if self._kazoo.exists(node) else None, COPY_WITHIN, f"The copy of {job} remains")
 
@@ -68,13 +131,11 @@ class Copies:
         return expected
 
     def close(self) -> None:
-        """Disconnect."""
         self._kazoo.stop()
         self._kazoo.close()
 
 
 def run(context: Context) -> Result:
-    """Measure."""
     with servers(context) as sandbox, ExitStack() as stack:
         stores = sandbox.environment()
         copies = Copies(stores["HA_ZOOKEEPER"])

@@ -7,8 +7,7 @@ from dataclasses import asdict
 
 from benchmarks.availability.asking import Asked
 from benchmarks.availability.contestants import CONTESTANTS, JOB, OURS
-from benchmarks.availability.judging import LATE, SOON, Trouble, counted, judge
-from benchmarks.availability.outages import AFTER, Environment, Outage, suffer
+from benchmarks.availability.outages import AFTER, LATE, SOON, Environment, Outage, Trouble, counted, judge, suffer
 from benchmarks.context import Context, servers
 from benchmarks.drawing import shares
 from benchmarks.figures import text
@@ -34,7 +33,6 @@ Answers = dict[str, list[Asked]]
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     with servers(context) as sandbox, _environment(sandbox, context) as environment:
         suffered: list[tuple[Trouble, Answers]] = []
         for number in range(context.repeats(usual=1, quick=1)):
@@ -59,11 +57,8 @@ def _outages(quick: bool) -> tuple[Outage, ...]:
 def _environment(sandbox: Sandbox, context: Context) -> Iterator[Environment]:
     """Start two daemons (one leads, one is this host's agent) and an operator's access to the job."""
     stores = sandbox.environment()
-    settings = {
-        "files": stores["HA_FILES"],
-        "zookeeper": stores["HA_ZOOKEEPER"],
-        "snapshots": str((context.folder / "snapshots").absolute()),
-    }
+    snapshots = str((context.folder / "snapshots").absolute())
+    settings = {"files": stores["HA_FILES"], "zookeeper": stores["HA_ZOOKEEPER"], "snapshots": snapshots}
     with ExitStack() as stack:
         for name in ("a", "b"):
             daemon = ["host", "daemon", JOB, "--contender", name, "--endpoint", f"jobmaster={name}:6123"]

@@ -20,12 +20,12 @@ import threading
 import click
 
 from benchmarks.availability.contestants import CONTESTANTS, Ask
+from ha.sandbox.polling import until
 from store.clock import now
 
 READY = "ready"
 
 FIRST = 30.0  # Seconds within which the first answer must come, before anything is broken: a cache fills first
-AGAIN = 0.1  # Seconds between two attempts to get it
 LAST = 5.0  # Seconds until the last lookups must be answered; a later answer is useless to a program
 
 Asked = tuple[float, float | None, int]
@@ -46,11 +46,9 @@ class Asking:
         threading.Thread(target=self._once, args=(due,), name="lookup", daemon=True).start()
 
     def answered(self) -> bool:
-        """Whether every lookup has ended."""
         return len(self._answers) == len(self._due)
 
     def found(self) -> list[Asked]:
-        """Outcome of each lookup so far."""
         answers = dict(self._answers)
         ended = [(due, *answers.get(due, (math.inf, 0))) for due in self._due]
         return [(due, seconds if epoch else None, epoch) for due, seconds, epoch in ended]
@@ -76,17 +74,14 @@ def ask_until(over: threading.Event, asking: Asking, origin: float, every: float
 
 
 def await_first(ask: Ask) -> None:
-    """Ask until there is an answer."""
-    end = now() + FIRST
-    while True:
+    def obstacle() -> str | None:
         try:
             ask()
-        except Exception as error:
-            if now() >= end:
-                raise TimeoutError(f"There was no answer within {FIRST:g} s.") from error
-            threading.Event().wait(AGAIN)
-        else:
-            return
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is no answer
+            return repr(error)
+        return None
+
+    until(obstacle, FIRST, "There was no answer")
 
 
 def _await_end(over: threading.Event) -> None:

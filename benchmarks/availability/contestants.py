@@ -51,9 +51,8 @@ def _retrying() -> Iterator[Ask]:
 def _curator() -> Iterator[Ask]:
     """Start a ``CuratorCache``: it watches the node and answers from memory, even without a connection."""
     with connected(_zookeeper(), SESSION_TIMEOUT) as curator:
-        cache = curator.jvm.org.apache.curator.framework.recipes.cache.CuratorCache.builder(
-            curator.client, NODE
-        ).build()
+        caches = curator.jvm.org.apache.curator.framework.recipes.cache.CuratorCache
+        cache = caches.builder(curator.client, NODE).build()
         cache.start()
         try:
             yield lambda: _epoch(bytes(cache.get(NODE).get().getData()))
@@ -74,12 +73,8 @@ OURS = (OWN_SESSION, AGENT)
 
 @contextmanager
 def _kazoo_client(retry: KazooRetry | None) -> Iterator[KazooClient]:
-    client = KazooClient(
-        _zookeeper(),
-        timeout=SESSION_TIMEOUT,
-        connection_retry=KazooRetry(max_tries=-1, max_delay=RECONNECT),
-        command_retry=retry,
-    )
+    again = KazooRetry(max_tries=-1, max_delay=RECONNECT)
+    client = KazooClient(_zookeeper(), timeout=SESSION_TIMEOUT, connection_retry=again, command_retry=retry)
     client.start()
     try:
         yield client

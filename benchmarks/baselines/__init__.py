@@ -7,5 +7,5 @@ contender, its process group ends as a whole, and the history has the same forma
     kazoo_election ──┐                                        append_words     the driver that such users have
     curator_latch  ──┴──> contender ──> command ──> leash     appended_words   counts what the driver has written
     reading                                                   election         the nodes of all this in ZooKeeper
-    provider        makes the two available to drills as HA providers
+    ..drills        makes the two available to drills as HA providers
 """

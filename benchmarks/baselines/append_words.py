@@ -60,7 +60,6 @@ class Appender:
         self._history = open_history(os.environ.get("HA_HISTORY", ""), self._contender)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        """Append it."""
         self._began[batch_id] = now()
         time.sleep(self._dwell)
         batch.coalesce(1).write.mode("append").json(self._output)
@@ -80,7 +79,6 @@ class Appender:
 
 
 def words(spark: SparkSession, source: str, files_per_batch: int) -> DataFrame:
-    """Return the stream of words."""
     lines = spark.readStream.option("maxFilesPerTrigger", files_per_batch).text(source)
     word = sql.explode(sql.split(sql.lower(lines["value"]), r"[^\p{Alnum}']+")).alias("word")
     return lines.select(word).where("word <> ''")
@@ -98,7 +96,6 @@ def told_to_stop(files: BoundedFiles) -> bool:
 
 
 def arguments() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description="Append the words of text files as they arrive.")
     parser.add_argument("--input", required=True, metavar="URI", help="directory that text files are moved into")
     parser.add_argument("--output", required=True, metavar="URI", help="directory of the words")
@@ -110,7 +107,6 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run until told to stop."""
     options = arguments()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.appName(QUERY).master("local[1]").config(map=dict(SETTINGS)).getOrCreate()

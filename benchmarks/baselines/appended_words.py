@@ -34,7 +34,6 @@ def read_counts(files: BoundedFiles, directory: str) -> Counter[str]:
 
 
 def main() -> None:
-    """Print the counts of an output directory."""
     root, _, directory = sys.argv[1].rstrip("/").rpartition("/")
     with open_files(root) as files:
         json.dump({"words": read_counts(files, directory)}, sys.stdout)

@@ -22,7 +22,6 @@ class Command:
     """A running command. The thread that starts it also stops it: the kernel takes that thread for its parent."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start the command in a process group of its own."""
         start = [sys.executable, "-I", leash.__file__, str(os.getpid()), "--", *arguments]
         self._process = subprocess.Popen(
             start, stdin=subprocess.DEVNULL, env={**os.environ, **environment}, process_group=0
@@ -43,12 +42,10 @@ class Command:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def freeze(self) -> None:
-        """Stop the clocks of the whole group."""
         self._signal(signal.SIGSTOP)
         self.frozen = True
 
     def thaw(self) -> None:
-        """Let the group go on."""
         self._signal(signal.SIGCONT)
         self.frozen = False
 

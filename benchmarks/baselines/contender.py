@@ -85,7 +85,6 @@ class CommandRunner:
     """Runs one contender's command whenever the contender leads."""
 
     def __init__(self, task: Task) -> None:
-        """Prepare; nothing runs yet."""
         self._task = task
         self._job = task.job
         self._contender = task.settings.leadership.contender

@@ -40,7 +40,6 @@ class Curator:
     """A virtual machine and the client in it."""
 
     def __init__(self, gateway: Any, zookeeper: str, session_timeout: float) -> None:
-        """Start the client."""
         self.jvm = gateway.jvm
         curator = self.jvm.org.apache.curator
         self.client = curator.framework.CuratorFrameworkFactory.newClient(

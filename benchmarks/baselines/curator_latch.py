@@ -103,7 +103,6 @@ class CuratorLatch:
 
 
 def main() -> int:
-    """Run one contender."""
     task = parse("Curator's LeaderLatch", sys.argv[1:])
     configure(level="INFO", style="text")
     end_on_signals()

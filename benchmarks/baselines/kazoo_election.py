@@ -111,7 +111,6 @@ class KazooElection:
 
 
 def main() -> int:
-    """Run one contender."""
     task = parse("kazoo's Election", sys.argv[1:])
     configure(level="INFO", style="text")
     end_on_signals()

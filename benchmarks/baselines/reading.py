@@ -135,17 +135,14 @@ class Reader:
     def look(self, job: str, timeout: float) -> LookedUp:
         """Look up once; return the event that was written."""
         at = now()
+        said: tuple[Any, ...] = ("none",)
         try:
-            leader = self._lookup(job, timeout)
+            if leader := self._lookup(job, timeout):
+                endpoints = {"jobmaster": leader.contender}
+                said = ("leader", election.epoch(leader.node), leader.node, endpoints, "zookeeper")
         except TimeoutError:
-            event = LookedUp(at, job, now(), timeout, self._name, "unreachable")
-        else:
-            if leader is None:
-                event = LookedUp(at, job, now(), timeout, self._name, "none")
-            else:
-                number, endpoints = election.epoch(leader.node), {"jobmaster": leader.contender}
-                told = (number, leader.node, endpoints, "zookeeper")
-                event = LookedUp(at, job, now(), timeout, self._name, "leader", *told)
+            said = ("unreachable",)
+        event = LookedUp(at, job, now(), timeout, self._name, *said)
         self._history.write(event)
         return event
 
@@ -154,7 +151,6 @@ LOOKUPS = {"kazoo": kazoo_lookup, "curator": curator_lookup}
 
 
 def main() -> int:
-    """Look up until the process ends."""
     parser = argparse.ArgumentParser(description="Ask who leads.")
     parser.add_argument("baseline", choices=sorted(LOOKUPS))
     parser.add_argument("job")

@@ -16,7 +16,7 @@ from benchmarks.context import Context
 from benchmarks.drawing import dotted
 from benchmarks.result import Result, at_most
 
-TITLE = "ExistenceCheck into a checkpoint of 200 partitions, 2 operators and 100 batches"
+TITLE = "Looking into a checkpoint of 200 partitions, 2 operators and 100 batches"
 
 INSPECT, VERIFY, SPARK = "ha checkpoint inspect", "ha checkpoint verify", "Spark's state-metadata"
 INSPECT_WITHIN, VERIFY_WITHIN, READ_WITHIN = 2.0, 10.0, 20.0
@@ -43,7 +43,6 @@ class Asked:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     size = QUICK_SIZE if context.quick else Size()
     place = context.folder / "checkpoint"
     context.say("Making the checkpoint")
@@ -65,7 +64,6 @@ def run(context: Context) -> Result:
 
 
 def ask(command: Sequence[str]) -> tuple[Asked, bytes]:
-    """Run a command."""
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
@@ -84,7 +82,6 @@ def ask(command: Sequence[str]) -> tuple[Asked, bytes]:
 
 
 def summarise(found: dict[str, list[Asked]], made: dict[str, int], said: dict[str, Any]) -> Result:
-    """Return the result."""
     wall = {name: median(each.wall for each in rounds) for name, rounds in found.items()}
     rows = tuple(
         (name, wall[name], max(each.wall for each in rounds), median(each.cpu for each in rounds))

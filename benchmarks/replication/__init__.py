@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -20,7 +21,6 @@ from benchmarks.context import Context, servers
 from benchmarks.drawing import dotted
 from benchmarks.measuring import turns as take_turns
 from benchmarks.programs import ha as run_ha
-from benchmarks.replication.measures import losses, newly_referenced, percentile
 from benchmarks.result import Result, at_most
 from benchmarks.spark.session import await_batch, newest, session
 from ha.checkpoints.checkpoint_reader import CheckpointReader
@@ -63,7 +63,6 @@ class Turn:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     turns = []
     with servers(context) as sandbox:
         here = sandbox.environment()["HA_FILES"]
@@ -227,3 +226,39 @@ def _ratios(turns: Sequence[Turn], committed: dict[int, float], durations: dict[
     """Return, for each round, how many times as long a batch takes with replication."""
     medians = {kind: [median(_took(t, committed, durations)) for t in turns if t.kind == kind] for kind in KINDS}
     return [with_it / without for with_it, without in zip(medians[WITH], medians[WITHOUT], strict=True)]
+
+
+# --- what the loss of the cluster would cost at each moment, and what had to be moved
+
+
+STEP_S = 0.01  # Between two moments at which the loss is looked at
+
+
+def losses(
+    committed: Mapping[int, float], arrived: Sequence[tuple[float, int]], begin: float, end: float
+) -> list[float]:
+    """Return how old the newest batch at the other side is, at many moments: that much would be lost."""
+    times = [at for at, _ in arrived]
+    found, steps = [], int((end - begin) / STEP_S)
+    for step in range(steps):
+        moment = begin + step * STEP_S
+        place = bisect_right(times, moment)
+        if place:
+            found.append(moment - committed[arrived[place - 1][1]])
+    return found
+
+
+def newly_referenced(closures: Mapping[int, Mapping[str, int]], moved: Iterable[int]) -> int:
+    """Return the bytes that the closures of these batches have, of files that are in none of those before."""
+    known: set[str] = set()
+    total = 0
+    for batch in moved:
+        files = closures[batch]
+        total += sum(size for path, size in files.items() if path not in known)
+        known |= files.keys()
+    return total
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which that share of all values is; NaN without any."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else float("nan")

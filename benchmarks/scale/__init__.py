@@ -6,8 +6,22 @@ from benchmarks.context import Context
 from benchmarks.drawing import curves
 from benchmarks.result import Picture, Result, at_most
 from benchmarks.scale.costs import OUTAGE, Costs, budgets, load
-from benchmarks.scale.model import BEFORE, Fleet, Load, Loads, outage, steady, storm
-from benchmarks.scale.work import Asked, Work, batches, looked_for, outputs, replication, requests
+from benchmarks.scale.model import (
+    BEFORE,
+    Asked,
+    Fleet,
+    Load,
+    Loads,
+    Work,
+    batches,
+    looked_for,
+    outage,
+    outputs,
+    replication,
+    requests,
+    steady,
+    storm,
+)
 
 TITLE = "What 50,000 jobs, 15,000 hosts and 1,000,000 readers ask of the stores"
 COLUMNS = (
@@ -35,31 +49,20 @@ def run(context: Context) -> Result:
     context.say("scale: adding up the counted costs")
     rows = [row for fleet in FLEETS for row in _ours(fleet, costs)]
     rows += _working(FLEETS[0], costs)
+    shared = steady(replace(FLEETS[0], shares_sessions=True), costs)[1]
+    every = "with one session a host, 50,000 jobs with a process each cost ZooKeeper at rest, a second"
+    readers = "the same jobs and their readers cost the NameNode at rest, a second"
     return Result(
         columns=COLUMNS,
         rows=tuple(rows),
         targets=(
             *budgets(costs),
-            at_most(
-                "with one session a host, 50,000 jobs with a process each cost ZooKeeper at rest, a second",
-                SHARED_AT_MOST,
-                round(steady(replace(FLEETS[0], shares_sessions=True), costs)[1]),
-                "requests",
-            ),
-            at_most(
-                "the same jobs and their readers cost the NameNode at rest, a second",
-                NAMENODE_AT_MOST,
-                round(steady(FLEETS[0], costs)[0]),
-                "requests",
-            ),
+            at_most(every, SHARED_AT_MOST, round(shared), "requests"),
+            at_most(readers, NAMENODE_AT_MOST, round(steady(FLEETS[0], costs)[0]), "requests"),
         ),
         notes=_notes(FLEETS[0], costs),
         pictures=_pictures(FLEETS[0], costs),
-        raw={
-            "fleets": [asdict(fleet) for fleet in FLEETS],
-            "work": asdict(WORK),
-            "outage": asdict(outage(FLEETS[0], costs)),
-        },
+        raw={"fleets": list(map(asdict, FLEETS)), "work": asdict(WORK), "outage": asdict(outage(FLEETS[0], costs))},
     )
 
 

@@ -82,7 +82,6 @@ OUTAGE = 60  # Seconds for which ZooKeeper was down in the counted outage
 
 
 def load() -> Costs:
-    """Read the table."""
     return msgspec.json.decode(FILE.read_bytes(), type=Costs)
 
 
@@ -93,7 +92,6 @@ def of(store: tuple[str, ...], series: Series) -> list[float]:
 
 
 def rate(store: tuple[str, ...], rates: Rate) -> float:
-    """Return the requests to one store in a minute."""
     return sum(rates.get(kind, 0.0) for kind in store)
 
 

@@ -83,9 +83,8 @@ def start_all(jobs: int, folder: Path, started: list["subprocess.Popen[bytes]"])
             if number % AT_ONCE == AT_ONCE - 1:
                 wait(partial(more_than, stores, number + 1), f"{number + 1} to be attested", ALL_WITHIN_S)
         wait(partial(more_than, stores, 2 * jobs), "all to be attested", ALL_WITHIN_S)
-        wait(
-            lambda: all(lease.mode is Mode.ZOOKEEPER for lease in leases(stores, jobs)), "attested leases", ALL_WITHIN_S
-        )
+        modes = {Mode.ZOOKEEPER}
+        wait(lambda: {lease.mode for lease in leases(stores, jobs)} == modes, "attested leases", ALL_WITHIN_S)
         return len(lent(stores))
 
 
@@ -134,10 +133,9 @@ def main(jobs: int, seconds: float) -> None:
             click.echo(f"{2 * jobs} sidecars are attested by {sessions} session(s); load {os.getloadavg()[0]:.1f}")
             time.sleep(SETTLES_S)
             report(jobs, seconds, started)
-            logs = sum(
-                (folder / f"{'ab'[n // jobs]}{n % jobs}.log").read_text().count("revoked") for n in range(2 * jobs)
-            )
-            click.echo(f"{logs} leaders have lost a lease; load {os.getloadavg()[0]:.1f}")
+            logs = [folder / f"{side}{number}.log" for side in "ab" for number in range(jobs)]
+            lost = sum(each.read_text().count("revoked") for each in logs)
+            click.echo(f"{lost} leaders have lost a lease; load {os.getloadavg()[0]:.1f}")
             click.echo(f"still running: {sum(each.poll() is None for each in started) - 1} of {2 * jobs} sidecars")
         finally:
             for each in started[::-1]:

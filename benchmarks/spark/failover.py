@@ -44,7 +44,6 @@ class Failover:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     with servers(context) as sandbox:
         return summarise(measure(context, sandbox))
 
@@ -71,15 +70,12 @@ def measure(context: Context, sandbox: Sandbox) -> list[Failover]:
                 for killed in (DRIVER, ALL):
                     each, leader = _once(words, sidecars, leader, killed, standby)
                     failovers.append(each)
-                    context.say(
-                        f"Round {number + 1} of {context.repeats(quick=1)}: {killed}, {standby}: "
-                        f"granted after {each.granted:.2f} s, committed after {each.committed:.2f} s"
-                    )
+                    took = f"granted after {each.granted:.2f} s, committed after {each.committed:.2f} s"
+                    context.say(f"Round {number + 1} of {context.repeats(quick=1)}: {killed}, {standby}: {took}")
     return failovers
 
 
 def environment(sandbox: Sandbox) -> dict[str, str]:
-    """Return all variables of a sidecar in this sandbox."""
     quick = {"HA_SNAPSHOTS": "off", "HA_HAND_OVER": "20"}
     return {**os.environ, **sandbox.environment(), **quick}
 
@@ -119,7 +115,6 @@ def _targets(killed: str, middles: Mapping[tuple[str, str], float]) -> tuple[Tar
 
 
 def summarise(failovers: Sequence[Failover]) -> Result:
-    """Return the result."""
     cases = {
         (killed, standby): [each for each in failovers if (each.killed, each.standby) == (killed, standby)]
         for killed in (DRIVER, ALL)

@@ -65,19 +65,17 @@ class First:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     with servers(context) as sandbox:
         found = sandbox.environment()
         settings = {"files": found["HA_FILES"], "zookeeper": found["HA_ZOOKEEPER"]}
         snapshots = {AGENT: str(context.folder / "snapshots"), ALONE: "off"}
         lead = ["host", "daemon", JOB, "--endpoint", "jobmaster=host-1:6123"]
+        own = {**settings, "snapshots": snapshots[AGENT]}
         with (
             ha_program(lead, {**settings, "snapshots": "off"}, context.folder / "leader.log"),
-            ha_program(
-                ["host", "agent", JOB], {**settings, "snapshots": snapshots[AGENT]}, context.folder / "agent.log"
-            ),
+            ha_program(["host", "agent", JOB], own, context.folder / "agent.log"),
         ):
-            with client({**settings, "snapshots": snapshots[AGENT]}) as asked:
+            with client(own) as asked:
                 await_answer(asked, JOB, Source.SNAPSHOT)
             return summarise(measure(context, settings, snapshots))
 
@@ -90,20 +88,13 @@ def measure(context: Context, settings: Mapping[str, str], snapshots: Mapping[st
         for name, place in snapshots.items():
             Event().wait(0.2)  # the end of one worker must not slow the next one
             told = {f"HA_{key.upper()}": value for key, value in {**settings, "snapshots": place, "job": JOB}.items()}
-            ended = subprocess.run(
-                [sys.executable, "-c", PROGRAM],
-                env={**os.environ, **told},
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=True,
-            )
-            firsts[name].append(First(**json.loads(ended.stdout)))
+            command, variables = [sys.executable, "-c", PROGRAM], {**os.environ, **told}
+            said = subprocess.check_output(command, env=variables, stderr=subprocess.PIPE, timeout=60)
+            firsts[name].append(First(**json.loads(said)))
     return firsts
 
 
 def summarise(firsts: Mapping[str, list[First]]) -> Result:
-    """Return the result."""
     rows, targets = [], []
     for name, found in firsts.items():
         first_ms = median(each.first for each in found) * 1e3

@@ -27,7 +27,6 @@ NAMENODE, UNWATCHED = "namenode-killed", "hang-driver-unwatched"
 
 
 def _warm(job: DrillJob, name: str) -> list[str]:
-    """Contend with a warm standby."""
     command = HYBRID.contend(job, name)
     return [*command[: command.index("--")], "--standby", "warm", *command[command.index("--") :], "--warm"]
 
@@ -45,9 +44,8 @@ def _once_warm(drill: Drill) -> Drill:
 
 def _unwatched(fixture: Fixture) -> None:
     leader, epoch = fixture.leader, fixture.epoch
-    fixture.fault_at_once(
-        f"the driver of {leader.name} is frozen, and nobody watches it", lambda: leader.strike("freeze", "driver")
-    )
+    what = f"the driver of {leader.name} is frozen, and nobody watches it"
+    fixture.fault_at_once(what, lambda: leader.strike("freeze", "driver"))
     began = now()
     fixture.run_for(UNWATCHED_S)
     done = len(fixture.observer.completed(began + AFTER_TIMEOUT_S))
@@ -61,7 +59,6 @@ def _unwatched(fixture: Fixture) -> None:
 
 
 def drills() -> list[Drill]:
-    """Return the drills of one round."""
     warm = [_once_warm(DRILLS[name]) for name in ("hang-driver", "hang-jvm")]
     patient = replace(DRILLS[NAMENODE], setup=Setup(settings=STOP_GRACE, program=WORD_REGIONS))
     return [*warm, DRILLS["hang-batch"], patient]
@@ -92,18 +89,13 @@ class Round:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     environment = SandboxEnvironment(context.folder / "sandbox")
     rounds = []
     try:
         for number in range(context.repeats(quick=1)):
-            for outcome, _ in run_series(
-                [*drills(), *([] if number else [unwatched()])],
-                environment,
-                [HYBRID],
-                context.folder / "drills",
-                lambda _: None,
-            ):
+            once = [] if number else [unwatched()]
+            places = (environment, [HYBRID], context.folder / "drills")
+            for outcome, _ in run_series([*drills(), *once], *places, lambda _: None):
                 rounds.append(_measured(outcome))
                 context.say(f"Round {number + 1}: {rounds[-1]}")
     finally:
@@ -113,8 +105,8 @@ def run(context: Context) -> Result:
 
 def _measured(outcome: DrillOutcome) -> Round:
     measures = outcome.measures
-    timeouts = {"hang-driver": _timeout("hang-driver"), "hang-jvm": _timeout("hang-jvm"), "hang-batch": BATCH_TIMEOUT_S}
-    timeout = timeouts.get(outcome.drill, 0.0)
+    timeouts = {name: DRILLS[name].setup.settings["heartbeat_timeout"] for name in ("hang-driver", "hang-jvm")}
+    timeout = {**timeouts, "hang-batch": BATCH_TIMEOUT_S}.get(outcome.drill, 0.0)
     name = "takeover_seconds" if outcome.drill == "hang-batch" else "first_batch_seconds"
     if outcome.drill in (NAMENODE, UNWATCHED):
         name = "longest_without_batch_seconds"
@@ -129,12 +121,7 @@ def _measured(outcome: DrillOutcome) -> Round:
     )
 
 
-def _timeout(drill: str) -> float:
-    return float(DRILLS[drill].setup.settings["heartbeat_timeout"])
-
-
 def summarise(rounds: Sequence[Round]) -> Result:
-    """Return the result."""
     found = {each.drill: [other for other in rounds if other.drill == each.drill] for each in rounds}
     middles = {name: median(each.after for each in of) for name, of in found.items()}
     targets = [

@@ -51,7 +51,6 @@ class Found:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     batches = QUICK_BATCHES if context.quick else BATCHES
     with servers(context) as sandbox:
         environment = {**os.environ, "HA_FILES": sandbox.environment()["HA_FILES"]}
@@ -61,7 +60,6 @@ def run(context: Context) -> Result:
 
 
 def summarise(found: Found) -> Result:
-    """Return the result."""
     compacting = found.log[COMPACTION - 1 :: COMPACTION]
     rows = (
         ("Output, after the rows are written", *_ends(found.output, median), max(found.output)),
@@ -110,7 +108,6 @@ def _steps(values: Sequence[float], width: int) -> list[float]:
 
 
 def main(batches: int) -> dict[str, list[float]]:
-    """Take all turns."""
     root, found = os.environ["HA_FILES"], Found()
     spark = session("local[1]", {})
     add = _sink_log(spark, f"{root}-out/{NAME}/log")

@@ -5,7 +5,6 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -14,7 +13,7 @@ from threading import Event
 import click
 
 from benchmarks.alone import Alone, report_option
-from benchmarks.context import servers
+from benchmarks.context import Say, servers
 from benchmarks.drawing import dotted
 from benchmarks.result import Result, at_most, table
 from benchmarks.spark.failover import environment
@@ -71,15 +70,8 @@ class Marathon:
 
 
 def run(
-    sandbox: Sandbox,
-    folder: Path,
-    failovers: int,
-    seed: int,
-    say: Callable[[str], None],
-    source: str = FILES,
-    longest: float = math.inf,
+    sandbox: Sandbox, folder: Path, failovers: int, seed: int, say: Say, source: str = FILES, longest: float = math.inf
 ) -> Marathon:
-    """Run the marathon."""
     end = now() + longest
     dice = random.Random(seed)  # noqa: S311  # faults, not secrets
     kinds = [KINDS[number % len(KINDS)] for number in range(failovers)]
@@ -100,7 +92,7 @@ def run(
     return Marathon(seed, legs, verdict, *ids_in(folder), source)
 
 
-def _input(sandbox: Sandbox, source: str, job: str, say: Callable[[str], None]) -> tuple[Words, dict[str, str]]:
+def _input(sandbox: Sandbox, source: str, job: str, say: Say) -> tuple[Words, dict[str, str]]:
     """Return a new input, and the variables of the sidecars that read it."""
     if source == KAFKA:
         sandbox.up(progress=say, kafka=True)
@@ -168,7 +160,6 @@ def flaws(verdict: Verdict, repeated: int, things: str) -> dict[str, int]:
 
 
 def summarise(marathon: Marathon) -> Result:
-    """Return the result."""
     cases = {kind: legs for kind in KINDS if (legs := [leg for leg in marathon.legs if leg.kind == kind])}
     series = {kind: [leg.committed for leg in legs] for kind, legs in cases.items()}
     verdict, many = marathon.verdict, len(marathon.legs)

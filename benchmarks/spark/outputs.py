@@ -54,7 +54,6 @@ class Turn:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     # Each sink is as often the first, the second and the last one of each kind of batches, and so is each commit.
     versions = ("", context.against) if context.against else ("",)
     rounds, batches = context.repeats(len(SINKS) * len(versions), 1), QUICK_BATCHES if context.quick else BATCHES
@@ -79,7 +78,6 @@ def planned(first: int) -> list[tuple[str, tuple[int, int]]]:
 
 
 def summarise(turns: list[Turn], rounds: int, batches: int) -> Result:
-    """Return the result."""
     versions = sorted({each.version for each in turns})
     cases = [(version, sink, *case) for case in CASES for sink in SINKS for version in versions]
     took = {case: [ms for each in _of(turns, *case) for ms in each.batch_ms] for case in cases}
@@ -118,9 +116,8 @@ def _no_dearer(turns: list[Turn], version: str) -> Iterator[Target]:
             calls = median(each.calls for each in now) / median(each.calls for each in then)
             took = [median(ms for each in which for ms in each.batch_ms) for which in (now, then)]
             yield at_most(f"NameNode calls of a batch of {files} files by {sink}, against {version}", 1.0, calls, "x")
-            yield at_most(
-                f"time of a batch of {files} files by {sink}, against {version}", LATER, took[0] / took[1], "x"
-            )
+            goal = f"time of a batch of {files} files by {sink}, against {version}"
+            yield at_most(goal, LATER, took[0] / took[1], "x")
 
 
 def _of(turns: list[Turn], version: str, sink: str, rows: int, files: int) -> list[Turn]:
@@ -136,9 +133,8 @@ def _targets(turns: list[Turn]) -> tuple[Target, ...]:
         }
         goal = f"throughput of Output with {files} files a batch, against Spark's file sink"
         found.append(at_least(goal, LEAST, took[SPARKS] / took[OUTPUT], "x"))
-    spent = {
-        sink: median(each.cpu_ms for each in _of(turns, "", sink, *CASES[0])) for sink in (OUTPUT, FORMAT)
-    }  # with few files the rows count
+    few = CASES[0]  # the rows count
+    spent = {sink: median(each.cpu_ms for each in _of(turns, "", sink, *few)) for sink in (OUTPUT, FORMAT)}
     goal = "processor time of a batch by the format, against Output"
     found.append(at_most(goal, WITHIN, spent[FORMAT] / spent[OUTPUT], "x"))
     return tuple(found)
@@ -148,7 +144,6 @@ def _targets(turns: list[Turn]) -> tuple[Target, ...]:
 
 
 def main(version: str, number: int, first: int, batches: int) -> list[dict[str, Any]]:
-    """Run the turns of one round."""
     root = os.environ["HA_FILES"]
     spark = session("local[2]", {"spark.driver.memory": "1g"})
     with ha.lead(f"{JOB}{version}", {}, timeout=30.0, files=root, zookeeper="") as leadership:

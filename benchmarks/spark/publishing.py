@@ -98,7 +98,6 @@ class Driver:
         return Turn(took, cpu * 1e3 / batches, thread * 1e3 / batches, requests)
 
     def close(self) -> None:
-        """Stop the query."""
         self._query.stop()
         self._runtime.close()
         self._stores.close()
@@ -111,7 +110,6 @@ def per_publication(asked: Sequence[str]) -> float:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     seconds = QUICK_TURN_S if context.quick else TURN_S
     rounds: list[dict[str, Turn]] = []
     with servers(context) as sandbox:

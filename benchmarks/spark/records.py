@@ -35,7 +35,6 @@ class Records(Words):
         self._producer = Producer({"bootstrap.servers": brokers, "acks": "all", "enable.idempotence": True})
 
     def program(self, interval: float, *, warm: bool) -> list[str]:
-        """Return the example that reads the topic."""
         return [
             *(str(EXAMPLES / "topic.py"), "--brokers", self._brokers, "--topic", self.job),
             *("--output", self.output, "--most", str(PORTION), "--interval", f"{interval:g}"),
@@ -58,7 +57,6 @@ class Records(Words):
         ha(["job", "stop", self.job, "--timeout", "60"], self._environment, check=True)
 
     def judge(self) -> Verdict:
-        """Compare the files with the records."""
         return replace(judge(self._written, self._call(self._rows, PATIENCE)), gaps=self._gaps())
 
     def _delivered(self, error: KafkaError | None, record: Message) -> None:
@@ -77,7 +75,6 @@ class Records(Words):
 
 
 def judge(written: Counter[Record], batches: Mapping[int, list[Record]]) -> Verdict:
-    """Compare the rows with the records."""
     read = Counter(row for rows in batches.values() for row in rows)
     missing = set(range(max(batches, default=-1) + 1)) - set(batches)
     lost, more = (written - read).total(), (read - written).total()

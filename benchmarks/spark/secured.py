@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from threading import Event
 import click
 
 from benchmarks.alone import Alone, report_option
-from benchmarks.context import servers
+from benchmarks.context import Say, servers
 from benchmarks.result import Result, at_most
 from benchmarks.spark.failover import environment
 from benchmarks.spark.marathon import JOB, KINDS, SESSION_TIMEOUT, Leg, flaws, ids_in, run_leg
@@ -32,8 +32,6 @@ SWITCHES = (ASKED, KILLED)
 TICKET_LIFE = 2  # Minutes
 INTERVAL = 2.0  # Seconds between two batches: an hour of them shall also be read in a minute or two
 DRAWN = 0.6  # Part of its share of the time in which a fault begins: the rest is for the recovery
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,6 @@ def plan(dice: random.Random, kinds: Sequence[str], count: int, seconds: float) 
 
 
 def run(sandbox: Sandbox, folder: Path, seed: int, minutes: float, *, failovers: int, switches: int, say: Say) -> Hour:
-    """Run the job, and disturb it."""
     dice, began, over = random.Random(seed), now(), Event()  # noqa: S311  # faults, not secrets
     seconds = minutes * 60
     planned, later = plan(dice, KINDS, failovers, seconds), plan(dice, SWITCHES, switches, seconds)
@@ -162,7 +159,6 @@ def _check(sandbox: Sandbox, words: Words, folder: Path) -> tuple[int, tuple[str
 
 
 def summarise(hour: Hour) -> Result:
-    """Return the result."""
     verdict = hour.verdict
     found = {**flaws(verdict, hour.repeated, "words"), "violations of guarantees": len(hour.violations)}
     faults = f"{len(hour.legs)} failovers and {len(hour.switches)} NameNode switches"

@@ -24,7 +24,6 @@ PATIENCE = 600.0
 
 
 def session(master: str, settings: Mapping[str, str]) -> SparkSession:
-    """Return a session with these settings beside the usual ones."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("benchmark")
     return builder.config(map={**SPARK, **settings}).getOrCreate()
@@ -38,5 +37,4 @@ def newest(query: StreamingQuery) -> int:
 
 
 def await_batch(query: StreamingQuery, batch: int, seconds: float = PATIENCE) -> None:
-    """Wait until a batch is done."""
     until(lambda: None if newest(query) >= batch else f"it has come to {newest(query)}", seconds, f"batch {batch}")

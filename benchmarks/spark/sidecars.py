@@ -58,7 +58,6 @@ class Sidecar(Process):
 
     @property
     def grants(self) -> list[Granted]:
-        """Its grants, in order."""
         return [event for event in load(self._history) if isinstance(event, Granted)]
 
     def wait(self, seconds: float) -> int | None:
@@ -74,7 +73,6 @@ class Sidecar(Process):
 
     @property
     def ready(self) -> bool:
-        """Whether it is ready to take over."""
         return self._times_ready > self._ready
 
     @property
@@ -93,17 +91,8 @@ class Sidecars:
         self.all: list[Sidecar] = []
 
     def start(self, *, warm: bool, class_data: bool = False) -> Sidecar:
-        """Start another sidecar."""
-        name = f"{self._words.job}-{next(self._numbers)}"
-        made = Sidecar(
-            name,
-            self._words,
-            self._environment,
-            self._folder,
-            warm=warm,
-            class_data=class_data,
-            interval=self._interval,
-        )
+        own = (f"{self._words.job}-{next(self._numbers)}", self._words, self._environment, self._folder)
+        made = Sidecar(*own, warm=warm, class_data=class_data, interval=self._interval)
         self.all.append(made)
         return made
 
@@ -113,7 +102,6 @@ class Sidecars:
         return self.all
 
     def drop(self, sidecar: Sidecar) -> None:
-        """Kill a sidecar and its children."""
         sidecar.end()
         self.all.remove(sidecar)
 
@@ -144,6 +132,5 @@ class Sidecars:
             return found, self._words.judge()
 
     def end(self) -> None:
-        """Kill all sidecars."""
         for sidecar in [*self.all]:
             self.drop(sidecar)

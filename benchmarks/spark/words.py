@@ -68,7 +68,6 @@ class Words:
         self._call(self._prepare)
 
     def program(self, interval: float, *, warm: bool) -> list[str]:
-        """Return the program that counts the words, and its arguments."""
         return [
             *(str(EXAMPLES / "word_count.py"), "--input", self.input, "--output", self.output),
             *("--max-files", "1", "--interval", f"{interval:g}", "--checkpoint-ids", *(["--warm"] if warm else [])),
@@ -82,11 +81,9 @@ class Words:
             self.fed += 1
 
     def stop(self) -> None:
-        """Mark the end of the input."""
         self._call(lambda files: files.write(f"{self._home}/in/{STOP}", b""))
 
     def commits(self) -> list[Commit]:
-        """Return the committed batches, in order."""
         try:
             return sorted(self._call(self._commits), key=lambda commit: commit.batch)
         except NotFound:  # a new leader has renamed it meanwhile, or it does not exist
@@ -118,7 +115,6 @@ class Words:
             return len(Ledger(JobAdmin(files, None, CALL_TIMEOUT).directory(self.job)).gaps())
 
     def close(self) -> None:
-        """Close the file system."""
         self._files.close()
 
     def _call(self, operation: Callable[[Files], T], seconds: float = CALL_TIMEOUT) -> T:
@@ -155,7 +151,6 @@ class Words:
         return {batch: [(row["word"], row["count"]) for row in rows] for batch, rows in self.published(files).items()}
 
     def published(self, files: Files) -> dict[int, list[dict[str, Any]]]:
-        """Return the rows of each published batch."""
         out = f"{self._home}/out"
         return {
             int(batch.name.removeprefix("batch=")): [
@@ -168,7 +163,6 @@ class Words:
 
 
 def judge(texts: Iterable[str], batches: Mapping[int, Sequence[tuple[str, int]]]) -> Verdict:
-    """Compare the output with the input."""
     expected: Counter[str] = Counter()
     for each in texts:
         expected.update(each.split())

@@ -65,7 +65,6 @@ class Run:
 
 
 def run(context: Context) -> Result:
-    """Run the benchmark."""
     workers = QUICK_WORKERS if context.quick else WORKERS
     with servers(context) as sandbox:
         found = sandbox.environment()
@@ -81,9 +80,8 @@ def measure(context: Context, settings: Mapping[str, str], workers: int, name: s
     snapshots = str(folder / "snapshots") if name == AGENT else "off"
     with ExitStack() as stack:
         if name == AGENT:
-            stack.enter_context(
-                ha_program(["host", "agent", job], {**settings, "snapshots": snapshots}, folder / "agent.log")
-            )
+            own = {**settings, "snapshots": snapshots}
+            stack.enter_context(ha_program(["host", "agent", job], own, folder / "agent.log"))
         leaders = Leaders(job, settings, folder)
         stack.callback(leaders.end)
         leaders.start()
@@ -115,7 +113,6 @@ class Leaders:
         (folder / "history").mkdir()
 
     def start(self) -> None:
-        """Start another contender."""
         self._started += 1
         arguments = ["host", "daemon", self._job, "--endpoint", f"jobmaster=host-{self._started}:6123"]
         log = self._folder / f"leader-{self._started}.log"
@@ -133,15 +130,14 @@ class Leaders:
         """Kill the leader, wait until the next one has published its address, and return its epoch."""
         before = len(self.publications())
         self._running.pop(0).kill()
-        until(
-            lambda: None if len(self.publications()) > before else "no contender has published an address",
-            PUBLISHED_S,
-            "There is no other leader",
-        )
+
+        def obstacle() -> str | None:
+            return None if len(self.publications()) > before else "no contender has published an address"
+
+        until(obstacle, PUBLISHED_S, "There is no other leader")
         return self.publications()[-1].epoch
 
     def end(self) -> None:
-        """End all contenders."""
         self._programs.close()
 
 
@@ -165,7 +161,6 @@ def asking(folder: Path, told: Mapping[str, str], workers: int, seconds: float) 
 
 
 def judge(said: list[dict[str, Any]], publications: list[Published]) -> Run:
-    """Compare the workers' reports with the publications."""
     failovers = []
     for published in publications:
         key, after, strangers = str(published.epoch), [], 0
@@ -174,15 +169,10 @@ def judge(said: list[dict[str, Any]], publications: list[Published]) -> Run:
             after.append(at - published.at)
             strangers += address not in (None, published.endpoints["jobmaster"])
         failovers.append(Failover(published.epoch, sorted(after), strangers))
-    return Run(
-        failovers,
-        len({worker["pid"] for worker in said}),
-        sum(worker["calls"] for worker in said),
-        sum(worker["failed"] for worker in said),
-        sum(worker["back"] for worker in said),
-        max(worker["slowest"] for worker in said),
-        [error for worker in said for error in worker["errors"]][:50],
-    )
+    calls, failed, back = (sum(worker[what] for worker in said) for what in ("calls", "failed", "back"))
+    slowest = max(worker["slowest"] for worker in said)
+    errors = [error for worker in said for error in worker["errors"]][:50]
+    return Run(failovers, len({worker["pid"] for worker in said}), calls, failed, back, slowest, errors)
 
 
 def _shown(values: list[float]) -> list[float]:
@@ -190,7 +180,6 @@ def _shown(values: list[float]) -> list[float]:
 
 
 def summarise(runs: Mapping[str, Run], workers: int) -> Result:
-    """Return the result."""
     rows, targets = [], []
     for name, found in runs.items():
         middles = [percentile(each.after, 0.5) for each in found.failovers]

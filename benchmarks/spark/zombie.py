@@ -50,7 +50,6 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Name of the query."""
         return f"{'ha' if self.fenced else 'without'}-{self.store}-{self.format}-{self.asleep}"
 
 
@@ -81,7 +80,7 @@ def run(context: Context) -> Result:
     return Result(
         ("with ha", "state store", "format", "asleep before", "rows expected", "rows seen", "the zombie's batch"),
         tuple(
-            (_yes(case.fenced), case.store, case.format, case.asleep, each.expected, each.seen, each.late)
+            ("yes" if case.fenced else "no", case.store, case.format, case.asleep, each.expected, each.seen, each.late)
             for each in found
             for case in (each.case,)
         ),
@@ -100,7 +99,6 @@ def run(context: Context) -> Result:
 
 
 def trial(cases: Sequence[Case], stores: dict[str, str], folder: Path, say: Callable[[str], None]) -> list[Found]:
-    """Run one trial."""
     root, gate = f"{stores['HA_FILES']}-zombie-{os.getpid()}", folder / "gate"
     gate.mkdir(parents=True)
     direct = driver_of(root)()
@@ -129,11 +127,8 @@ def trial(cases: Sequence[Case], stores: dict[str, str], folder: Path, say: Call
         all_said("first-inside")
         second = participant("second", HA_STANDBY="warm")
         running.append(second)
-        until(
-            lambda: None if (gate / "second-session").exists() else "it has none",
-            PATIENCE_S,
-            "No session of the standby",
-        )
+        session = gate / "second-session"
+        until(lambda: None if session.exists() else "it has none", PATIENCE_S, "No session of the standby")
         first.freeze()
         say("The driver is frozen; its successor does all the work.")
         if second.wait(PATIENCE_S) != 0:
@@ -146,20 +141,11 @@ def trial(cases: Sequence[Case], stores: dict[str, str], folder: Path, say: Call
         for each in running:
             each.end()
     expected = FILES * (LINES - REPEATED) + REPEATED
-    return [
-        Found(
-            each,
-            expected,
-            rows(direct, f"out/{each.name}", each.format),
-            said(gate / f"first-wrote-{each.name}"),
-            said(gate / f"first-ended-{each.name}"),
-        )
-        for each in cases
-    ]
 
+    def late(case: Case) -> list[str]:
+        return [said(gate / f"first-{what}-{case.name}") for what in ("wrote", "ended")]
 
-def _yes(fenced: bool) -> str:
-    return "yes" if fenced else "no"
+    return [Found(each, expected, rows(direct, f"out/{each.name}", each.format), *late(each)) for each in cases]
 
 
 def feed(direct: Files) -> None:

@@ -62,7 +62,6 @@ class Late(ha.spark.Output):
     """Output that waits at the gate just before it publishes: rows and state are written."""
 
     def wait_at(self, gate: Gate, case: str) -> None:
-        """Wait there."""
         publish = self._journal.publish
 
         def late(attempt: str, batch: Batch, wrote: Record, least: int = 0) -> bool:
@@ -73,7 +72,6 @@ class Late(ha.spark.Output):
 
 
 def writer(case: dict[str, Any], leadership: Leadership, gate: Gate) -> Callable[[DataFrame, int], None]:
-    """Return what a query does with each batch."""
     name, source, target = case["name"], case["format"], case["target"]
     output = Late(leadership, target, name, source=source) if case["fenced"] else None
     if output is not None:
@@ -130,7 +128,6 @@ def finish(queries: dict[str, StreamingQuery], leadership: Leadership, gate: Gat
 
 
 def main() -> None:
-    """Run until all input is processed."""
     plan = json.loads(Path(sys.argv[1]).read_text())
     gate = Gate(Path(plan["gate"]), sys.argv[2])
     spark = session("local[2]", SETTINGS)

@@ -12,12 +12,10 @@ from statistics import median
 from benchmarks.context import Context, servers
 from benchmarks.drawing import dotted
 from benchmarks.result import Picture, Result, Target, at_least, at_most, table
-from benchmarks.takeover.faults import FAULTS, KILL, LOSS, OUTAGE, RESIGN, YOUNG, Fault
 from benchmarks.takeover.network import Network, NoNetwork, network
-from benchmarks.takeover.pair import Pair
+from benchmarks.takeover.pair import CURATOR, HERE, KAZOO, SYSTEMS, WITH_AGENT, Pair
 from benchmarks.takeover.readers import AgentReader, ElectionReader, HereReader, Reader
-from benchmarks.takeover.systems import CURATOR, HERE, KAZOO, SYSTEMS, WITH_AGENT
-from benchmarks.takeover.trial import Takeover, Trial
+from benchmarks.takeover.trial import FAULTS, KILL, LOSS, OUTAGE, RESIGN, YOUNG, Fault, Takeover, Trial
 from ha.sandbox import Sandbox
 
 TITLE = "How long a job is without a leader"
@@ -104,7 +102,6 @@ def _variables(servers_: Mapping[str, str], timeout: float) -> dict[str, str]:
 
 
 def report(found: Sequence[Takeover], skipped: Sequence[str]) -> Result:
-    """Summarise what was measured."""
     cases = _cases(found)
     return Result(
         *table(

@@ -34,7 +34,6 @@ class LostHost:
     """A host that can be lost."""
 
     def __init__(self, number: int) -> None:
-        """Create the host."""
         self._name, self._cable = f"{BRIDGE}-{number}", f"{BRIDGE}{number}"
         address = f"{NETWORK}.{FIRST + number}/24"
         _ip("netns", "add", self._name)
@@ -45,15 +44,12 @@ class LostHost:
         _ip("link", "set", self._cable, "master", BRIDGE, "up")
 
     def command(self, words: list[str]) -> list[str]:
-        """Return the command that runs this one on the host."""
         return ["ip", "netns", "exec", self._name, *words]
 
     def lose(self) -> None:
-        """Pull its cable."""
         _ip("link", "set", self._cable, "down")
 
     def restore(self) -> None:
-        """Plug its cable in again."""
         _ip("link", "set", self._cable, "up")
         # An address resolution from before is about to fail: a connection attempt at that moment gets "no route".
         _ip("-n", self._name, "neigh", "flush", "dev", "eth0")
@@ -66,7 +62,6 @@ class Network:
         self._numbers = count()
 
     def host(self) -> LostHost:
-        """Add a host."""
         number = next(self._numbers)
         if number >= MOST:
             raise NoNetwork(f"there are {MOST} hosts already")

@@ -1,27 +1,50 @@
-"""Pair of contenders for one job: a leader and a standby. A new standby replaces a lost contender.
+"""Pair of contenders for one job, of one system: a leader and a standby. A new standby replaces a lost contender.
 
-Each has the snapshots of a host of its own, and an agent that writes them, as ``ha run`` does it.
+The systems are this project's sidecar, kazoo's ``Election`` and Curator's ``LeaderLatch``. Each contender has the
+snapshots of a host of its own, and an agent that writes them, as ``ha run`` does it.
 """
 
 import signal
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from threading import Event
 
+from benchmarks.programs import wait
 from benchmarks.takeover.network import LostHost
-from benchmarks.takeover.systems import System
 from ha.drill.sandbox_environment import Process
 from ha.history.events import Granted, load
-from store.clock import now
+
+COMMAND = ("sleep", "infinity")
+"""Command of the leader. It ends at once on SIGTERM, so an orderly end takes no longer than the election."""
+
+
+@dataclass(frozen=True)
+class System:
+    """One system that keeps a job available."""
+
+    name: str  # in tables
+    module: str  # its program
+    # name of its election in ZooKeeper (:mod:`benchmarks.baselines.election`); empty for this project
+    baseline: str = ""
+
+    def command(self, job: str, contender: str) -> list[str]:
+        own = ["run", job, "--endpoint", f"jobmaster={contender}:1"] if not self.baseline else [job]
+        return [sys.executable, "-m", self.module, *own, "--contender", contender, "--", *COMMAND]
+
+
+HERE = System("Hybrid HA", "ha.cli")
+KAZOO = System("kazoo Election", "benchmarks.baselines.kazoo_election", "kazoo")
+CURATOR = System("Curator LeaderLatch", "benchmarks.baselines.curator_latch", "curator")
+WITH_AGENT = "Hybrid HA, reader with an agent"
+"""The first of them once more, as a reader on the host of an agent finds its leaders."""
+
+SYSTEMS = (HERE, KAZOO, CURATOR)
+
 
 START_WITHIN = 60.0  # Seconds for a contender to start; a Java virtual machine starts slowly on a busy machine
-LOOK = 0.2  # Seconds between two reads of the contenders' output
 CONTENDS = "contending as"  # Printed by all contenders once they contend
-
-
-class NoLeader(Exception):
-    """A contender did not start, or did not get a free leadership; the text has its output."""
 
 
 class Contender(Process):
@@ -40,7 +63,6 @@ class Contender(Process):
 
     @property
     def contends(self) -> bool:
-        """Whether it has begun to contend."""
         return CONTENDS in self.log()
 
     def granted(self) -> float | None:
@@ -54,7 +76,6 @@ class Contender(Process):
             super().end()
 
     def resign(self) -> None:
-        """Ask it to end in an orderly way (SIGTERM)."""
         self._process.send_signal(signal.SIGTERM)
 
 
@@ -72,12 +93,10 @@ class Pair:
 
     @property
     def leader(self) -> Contender:
-        """The contender that leads."""
         return self.members[0]
 
     @property
     def standby(self) -> Contender:
-        """The contender that stands by."""
         return self.members[1]
 
     def fill(self) -> None:
@@ -92,11 +111,8 @@ class Pair:
         self.members.append(self._contender(self._free.pop() if self._free else old.host))
         self._started(self.members[-1], leads=False)
         old.resign()
-        end = now() + START_WITHIN
-        while all(member.granted() is None for member in self.members):
-            if now() > end:
-                raise NoLeader(f"Nobody of {self.system.name} leads after an orderly end.")
-            Event().wait(LOOK)
+        led = f"a leader of {self.system.name} after an orderly end"
+        wait(lambda: any(member.granted() is not None for member in self.members), led, START_WITHIN)
         self.members.sort(key=lambda member: member.granted() is None)
         old.end()
 
@@ -109,7 +125,6 @@ class Pair:
         self._free.append(lost.host)
 
     def end(self) -> None:
-        """End both."""
         for member in self.members:
             member.end()
         self.members.clear()
@@ -119,8 +134,7 @@ class Pair:
         return Contender(self.system, self.job, name, self._environment, self._folder, host)
 
     def _started(self, contender: Contender, *, leads: bool) -> None:
-        end = now() + START_WITHIN
-        while not contender.contends or (leads and contender.granted() is None):
-            if not contender.running or now() > end:
-                raise NoLeader(f"{contender.name} of {self.system.name} does not lead: {contender.log()[-500:]}")
-            Event().wait(LOOK)
+        def started() -> bool:
+            return contender.contends and not (leads and contender.granted() is None)
+
+        wait(started, f"{contender.name} of {self.system.name} at work", START_WITHIN, contender)

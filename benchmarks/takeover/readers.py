@@ -30,11 +30,9 @@ class Reader:
         self._found: dict[tuple[str, str], float] = {}
 
     def follow(self, job: str) -> None:
-        """Watch this job's leaders from now on."""
         raise NotImplementedError
 
     def note(self, job: str, contender: str) -> None:
-        """Note that a contender leads a job now."""
         self._found.setdefault((job, contender), now())
 
     def found(self, job: str, contender: str) -> float | None:
@@ -42,7 +40,6 @@ class Reader:
         return self._found.get((job, contender))
 
     def close(self) -> None:
-        """Stop watching."""
         self._client.close()
 
 
@@ -56,7 +53,6 @@ class HereReader(Reader):
         )
 
     def follow(self, job: str) -> None:
-        """See the base class."""
         threading.Thread(target=self._follow, args=(job,), name=f"reader-{job}", daemon=True).start()
 
     def _follow(self, job: str) -> None:
@@ -77,7 +73,6 @@ class AgentReader(HereReader):
         super().__init__(environment, timeout, snapshots)
 
     def close(self) -> None:
-        """See the base class."""
         super().close()
         self._agent.end()
 
@@ -88,19 +83,11 @@ class ElectionReader(Reader):
     def __init__(self, baseline: str, environment: Mapping[str, str], session_timeout: float) -> None:
         self._baseline = baseline
         retries = [KazooRetry(max_tries=-1, max_delay=RETRY) for _ in range(2)]
-        super().__init__(
-            KazooClient(
-                environment["HA_ZOOKEEPER"],
-                timeout=session_timeout,
-                connection_retry=retries[0],
-                command_retry=retries[1],
-                logger=_silent,
-            )
-        )
+        options = {"timeout": session_timeout, "connection_retry": retries[0], "command_retry": retries[1]}
+        super().__init__(KazooClient(environment["HA_ZOOKEEPER"], logger=_silent, **options))
         self._client.start()
 
     def follow(self, job: str) -> None:
-        """See the base class."""
         path = election.path(self._baseline, job)
         self._client.ensure_path(path)
         self._client.ChildrenWatch(path, self._told(job, path))
@@ -120,6 +107,5 @@ class ElectionReader(Reader):
         return told
 
     def close(self) -> None:
-        """See the base class."""
         self._client.stop()
         self._client.close()

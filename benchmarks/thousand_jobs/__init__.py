@@ -1,7 +1,6 @@
 """Benchmark of a process that leads a thousand jobs on one ZooKeeper session, and of a second that takes them over."""
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
@@ -43,11 +42,7 @@ class Rest:
     grants: int  # jobs whose leader changed meanwhile; if any, the machine was too busy and the process not at rest
 
 
-@dataclass(frozen=True)
-class Takeover:
-    """Takeover of all jobs of a killed process."""
-
-    grants: Sequence[float]  # seconds from the kill until the grant of each job, in order
+Takeover = Sequence[float]  # seconds from the kill of a process until the grant of each of its jobs, in order
 
 
 def run(context: Context) -> Result:
@@ -86,7 +81,6 @@ class Scene:
         self._processes: list[Daemon] = []
 
     def start(self) -> Daemon:
-        """Start one more process."""
         name = f"process-{next(_numbers)}"
         self._processes.append(Daemon(name, self._names, self._environment, self._context.folder))
         return self._processes[-1]
@@ -97,26 +91,27 @@ class Scene:
         return [self._rest(self._processes[of]) for _ in range(self._context.repeats(ROUNDS))]
 
     def _rest(self, process: Daemon) -> Rest:
-        said = [each.said for each in self._processes]
-        began, used, called, received = now(), process.processor(), self._called(), self._received()
+        namenodes, zookeepers = self._given["HA_SANDBOX_WEBHDFS"], self._given["HA_ZOOKEEPER"]
+        said = {each: each.said for each in self._processes}
+        began, used, called, received = now(), process.processor(), namenode(namenodes), zookeeper(zookeepers)
         Event().wait(QUICK_INTERVAL if self._context.quick else INTERVAL)
         took = now() - began
-        more = Counter(self._called())
+        more = namenode(namenodes)
         more.subtract(called)
         rest = Rest(
             memory=process.memory(),
             threads=process.threads(),
             share=100 * (process.processor() - used) / took,
             namenode={method: number / took for method, number in more.items() if number},
-            zookeeper=(self._received() - received) / took,
-            grants=sum(each.grants(since) for each, since in zip(self._processes, said, strict=True)),
+            zookeeper=(zookeeper(zookeepers) - received) / took,
+            grants=sum(each.grants(since) for each, since in said.items()),
         )
         self._context.say(f"{process.name}: {rest.memory:.0f} MB, {rest.share:.1f} % of a core")
         return rest
 
     def takeovers(self) -> list[Takeover]:
         """Kill the leading process and time the standby's takeover; repeat with a new standby."""
-        found = []
+        found: list[Takeover] = []
         for number in range(self._context.repeats(TAKEOVERS)):
             if number:
                 self.start()
@@ -130,20 +125,13 @@ class Scene:
                 Event().wait(SETTLING)
                 continue
             grants = standby.granted(WITHIN, said)
-            found.append(Takeover([at - began for at in grants]))
+            found.append([at - began for at in grants])
             self._context.say(f"{standby.name}: the last of {len(grants)} jobs after {grants[-1] - began:.1f} s")
         return found
 
     def end(self) -> None:
-        """Kill all processes."""
         end_all(self._processes)
         self._processes.clear()
-
-    def _called(self) -> Counter[str]:
-        return namenode(self._given["HA_SANDBOX_WEBHDFS"])
-
-    def _received(self) -> int:
-        return zookeeper(self._given["HA_ZOOKEEPER"])
 
 
 # --- summary
@@ -152,6 +140,9 @@ class Scene:
 def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], jobs: int) -> Result:
     """Summarise the measurements; memory is the maximum, the rest are medians."""
     leader = rests["leader"]
+    busy = median(rest.share for rest in leader)
+    title, of = f"Grants after the process that led {jobs:,} jobs was killed", f"a process that leads {jobs:,} jobs"
+    series = {f"round {number}": list(each) for number, each in enumerate(takeovers, 1)}
     return Result(
         *table(
             {
@@ -165,13 +156,8 @@ def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], j
             rests,
         ),
         targets=(
-            at_most(f"memory of a process that leads {jobs:,} jobs", MEGABYTES, _memory(leader), "MB"),
-            at_most(
-                f"processor time of a process that leads {jobs:,} jobs, at rest",
-                PERCENT,
-                median(rest.share for rest in leader),
-                "% of one core",
-            ),
+            at_most(f"memory of {of}", MEGABYTES, _memory(leader), "MB"),
+            at_most(f"processor time of {of}, at rest", PERCENT, busy, "% of one core"),
         ),
         notes=(
             *_disturbed(rests),
@@ -179,20 +165,10 @@ def report(rests: Mapping[str, Sequence[Rest]], takeovers: Sequence[Takeover], j
             "The servers count the requests of all processes; ZooKeeper's packets include heartbeats.",
             "Default settings. The agent keeps jobs warm only if a reader asks for them, and here no reader does.",
         ),
-        pictures=(
-            Picture(
-                "takeover",
-                f"One process takes over {jobs:,} jobs",
-                shares(
-                    f"Grants after the process that led {jobs:,} jobs was killed",
-                    "s",
-                    {f"round {number}": list(each.grants) for number, each in enumerate(takeovers, 1)},
-                ),
-            ),
-        ),
+        pictures=(Picture("takeover", f"One process takes over {jobs:,} jobs", shares(title, "s", series)),),
         raw={
             "rests": {kind: [asdict(rest) for rest in found] for kind, found in rests.items()},
-            "takeovers": [list(each.grants) for each in takeovers],
+            "takeovers": [list(each) for each in takeovers],
         },
     )
 
@@ -205,7 +181,7 @@ def _disturbed(rests: Mapping[str, Sequence[Rest]]) -> list[str]:
 def _sentence(takeovers: Sequence[Takeover], jobs: int) -> str:
     if not takeovers:
         return "NOT MEASURED: the machine was too busy for the leader."
-    first, middle, last = (median(pick(each.grants) for each in takeovers) for pick in (min, median, max))
+    first, middle, last = (median(pick(each) for each in takeovers) for pick in (min, median, max))
     when = f"the first of {jobs:,} jobs after {first:.1f} s, half of them after {middle:.1f} s, all after {last:.1f} s"
     return f"the next one leads {when} (medians of {len(takeovers)})."
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Event
 
 from ha.drill.sandbox_environment import Process
+from ha.sandbox.polling import SandboxError
 from store.clock import now
 
 GRANTED = re.compile(rb" (\S+): granted at epoch ")  # Log line of every grant; reading the log costs the daemon nothing
@@ -15,10 +16,6 @@ LOOK = 0.05  # Seconds between two reads of its log
 TICKS = os.sysconf("SC_CLK_TCK")
 KILOBYTE = 1024
 MEGABYTE = 1_000_000
-
-
-class NotGranted(Exception):
-    """The daemon does not lead all of its jobs; the text has the end of its log."""
 
 
 class Daemon(Process):
@@ -44,7 +41,7 @@ class Daemon(Process):
         while len(seen) < self._jobs:
             if not self.running or now() > end:
                 last = self.log()[-500:]
-                raise NotGranted(f"{self.name} was granted {len(seen)} of {self._jobs} jobs in {within:g} s: {last}")
+                raise SandboxError(f"{self.name} was granted {len(seen)} of {self._jobs} jobs in {within:g} s: {last}")
             Event().wait(LOOK)
             at = now()
             seen += [at] * (self.grants(since) - len(seen))
@@ -59,12 +56,10 @@ class Daemon(Process):
         return used(Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii"))
 
     def threads(self) -> int:
-        """Its number of threads."""
         return len(list(Path(f"/proc/{self._process.pid}/task").iterdir()))
 
 
 def end_all(daemons: Iterable[Daemon]) -> None:
-    """Kill those that run."""
     for each in daemons:
         if each.running:
             each.end()

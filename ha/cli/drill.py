@@ -111,7 +111,7 @@ def run_drills(
     """
     from ha.drill.environment import DrillError  # noqa: PLC0415  # only those who drill pay for it
     from ha.drill.ha_provider import PROVIDERS  # noqa: PLC0415
-    from ha.drill.report.writing import encode, write  # noqa: PLC0415
+    from ha.drill.report import encode, write  # noqa: PLC0415
     from ha.drill.runner import alone, run_series, skip_series  # noqa: PLC0415
     from ha.drill.runner import report as put_together  # noqa: PLC0415
 
@@ -161,7 +161,7 @@ def _key(outcome: "DrillOutcome") -> tuple[str, str, str]:
 
 
 def _earlier(report: Path | None) -> "list[DrillOutcome]":
-    from ha.drill.report.writing import read  # noqa: PLC0415  # only those who drill pay for it
+    from ha.drill.report import read  # noqa: PLC0415  # only those who drill pay for it
 
     if report is None:
         raise click.UsageError("--merge needs --report: name the report.")

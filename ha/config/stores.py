@@ -5,7 +5,8 @@ from typing import Any
 
 from ha.config.settings import Settings
 from ha.config.snapshot_dir import snapshot_directory
-from ha.history.history import History, open_history
+from ha.history.events import History
+from ha.history.history import open_history
 from ha.placement.place import SEPARATOR, roots_of
 from leader.errors import InvalidSettings
 from leader.layout.names import LeaderDirectory

@@ -203,9 +203,8 @@ class HostDrain:
     def _moved(self, after: SeenJob, began: float) -> MovedJob:
         seconds = round(self._clock.now() - began, 3)
         newest = self._seen(after.job) or after
-        moved = MovedJob(
-            after.job, newest.epoch, newest.holder or after.holder or "", seconds, newest.checkpoint or None
-        )
+        to = newest.holder or after.holder or ""
+        moved = MovedJob(after.job, newest.epoch, to, seconds, newest.checkpoint or None)
         batch = f", completed a batch after {seconds:g} s" if moved.checkpoint else ""
         self._tell(f"{moved.job}: {moved.to} leads epoch {moved.epoch}{batch}")
         return moved

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ha.drill.clients import text, words
 from ha.drill.fixture import FAULTS, Fixture
 from ha.drill.ha_provider import HYBRID
-from ha.drill.judge import RECOVERY_SLACK_S
+from ha.drill.judge import RECOVERY_SLACK_S, expected_words, wrong_words
 from store.clock import now
 
 ASK_S = 60.0  # until a command has ended: on a busy machine, Python alone takes some seconds to start
@@ -40,7 +39,6 @@ def client(fixture: Fixture, *arguments: str) -> Any:
 
 
 def queries(fixture: Fixture) -> dict[str, Shown]:
-    """Return the job's queries, by name."""
     found = asked(fixture, "job", "queries", fixture.job.name)["queries"]
     return {
         each["query"]: Shown(each["state"], each["restarts"] or 0, each["run_id"], each["error"] or "")
@@ -49,7 +47,6 @@ def queries(fixture: Fixture) -> dict[str, Shown]:
 
 
 def state(fixture: Fixture) -> str:
-    """Return the job's state."""
     found = [each for each in asked(fixture, "job", "list") if each["job"] == fixture.job.name]
     return f"{found[0]['state']}" if found else ""
 
@@ -112,7 +109,6 @@ def check_recovered(fixture: Fixture, began: float, limit: float, promise: str) 
 def check_words(fixture: Fixture, name: str, output: str, what: str) -> None:
     """Check that an output beside the job's own counts every word of the input once, after all was fed."""
     results = fixture.environment.call([*HYBRID.results, output], fixture.folder, ASK_S)
-    counted = Counter(json.loads(results)["words"])
-    expected = Counter(word for number in fixture.observer.fed() for word in words(text(number)))
-    wrong = (counted - expected).total() + (expected - counted).total()
+    counted, expected = Counter(json.loads(results)["words"]), expected_words(fixture.observer.fed())
+    wrong = wrong_words(counted, expected)
     fixture.check(name, not wrong, f"{what}: {counted.total()} counted, {expected.total()} expected, {wrong} wrong")

@@ -74,7 +74,6 @@ def _open(root: str) -> BoundedFiles:
 
 
 def feed(uri: str, folder: str, every: str) -> None:
-    """Feed the job until told to stop."""
     root, job, name = uri.rstrip("/").rsplit("/", 2)
     files = _open(root)
     _until_done(lambda: files.call("prepare", lambda driver: _prepare(driver, f"{job}/{name}"), CALL_TIMEOUT_S), name)
@@ -122,7 +121,6 @@ def _until_done(call: Callable[[], None], what: str) -> None:
 
 
 def read(job: str, every: str, timeout: str) -> None:
-    """Look up the leader until the process ends."""
     client, pause = ha.connect(), threading.Event()
     while True:
         with suppress(LeaderError):  # the history has it
@@ -134,7 +132,6 @@ def read(job: str, every: str, timeout: str) -> None:
 
 
 def batches_done(files: BoundedFiles, directory: str) -> int:
-    """Return how many batches have been published."""
     try:
         entries = files.call("batches", lambda driver: driver.list(directory), LIST_TIMEOUT_S)
     except NotFound:
@@ -163,22 +160,18 @@ def read_counts(files: BoundedFiles, directory: str) -> tuple[Counter[str], Coun
 
 
 def results(output: str) -> None:
-    """Print the counts of an output directory."""
     root, _, directory = output.rstrip("/").rpartition("/")
-    files = _open(root)
-    counts, job_masters = read_counts(files, directory)
-    found = {"words": counts, "batches": batches_done(files, directory), "job_masters": job_masters}
+    with _open(root) as files:
+        counts, job_masters = read_counts(files, directory)
+        found = {"words": counts, "batches": batches_done(files, directory), "job_masters": job_masters}
     json.dump(found, sys.stdout)
-    files.close()
 
 
 # --- savepoints
 
 
 def savepoints(uri: str) -> None:
-    """Print what is in a directory of savepoints."""
     root, _, directory = uri.rstrip("/").rpartition("/")
-    files = _open(root)
 
     def read(driver: Files) -> dict[str, list[str] | None]:
         found: dict[str, list[str] | None] = {}
@@ -190,23 +183,20 @@ def savepoints(uri: str) -> None:
                     found[entry.name] = [each["name"] for each in said["queries"]]
         return found
 
-    json.dump(files.call("savepoints", read, COUNT_TIMEOUT_S), sys.stdout)
-    files.close()
+    with _open(root) as files:
+        json.dump(files.call("savepoints", read, COUNT_TIMEOUT_S), sys.stdout)
 
 
 # --- files
 
 
 def files(uri: str) -> None:
-    """Print the paths of all files below a directory."""
-    found = _open(uri)
-    json.dump(sorted(Tree(found).listing()), sys.stdout)
-    found.close()
+    with _open(uri) as found:
+        json.dump(sorted(Tree(found).listing()), sys.stdout)
 
 
 def rename(uri: str, source: str, target: str) -> None:
     """Move a file; make the directories above its new name."""
-    root = _open(uri)
 
     def move(driver: Files) -> None:
         for end in [place for place, letter in enumerate(target) if letter == "/"]:
@@ -214,8 +204,8 @@ def rename(uri: str, source: str, target: str) -> None:
                 driver.make_directory(target[:end])
         driver.rename(source, target)
 
-    json.dump(root.call("rename", move, CALL_TIMEOUT_S), sys.stdout)
-    root.close()
+    with _open(uri) as root:
+        json.dump(root.call("rename", move, CALL_TIMEOUT_S), sys.stdout)
 
 
 PROGRAMS: dict[str, Callable[..., None]] = {

@@ -14,7 +14,6 @@ from typing import Any
 
 import ha
 from ha.drill.environment import DrillError
-from ha.placement.load import beans, session_of
 
 FILES = ("compose.yaml", "compose.clocks.yaml")
 NETS = tuple(f"172.29.{number}" for number in range(84, 256))
@@ -73,7 +72,6 @@ class Stack:
         return ["--project-name", self.name, *(part for name in FILES for part in ("-f", str(folder() / name)))]
 
     def variables(self) -> dict[str, str]:
-        """Return the variables that Compose needs."""
         return {"HA_CLOCKS": str(self.clocks), "HA_STACK": self.name, "HA_PUBLISHED": "", "HA_NET": self.net}
 
     def _compose(self, what: Sequence[str]) -> None:
@@ -108,12 +106,3 @@ def command() -> list[str]:
     if shutil.which("docker-compose"):
         return ["docker-compose"]
     raise DrillError("Docker Compose is not there: install the plugin, or Debian's docker-compose.")
-
-
-def bean(port: int, name: str) -> dict[str, Any]:
-    """Return one of a NameNode's JMX beans; empty if it does not answer."""
-    try:
-        with session_of({}, "") as session:
-            return beans(session, f"http://127.0.0.1:{port}", name)[0]
-    except (OSError, ValueError, LookupError):
-        return {}

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +14,8 @@ from docker.models.containers import Container
 from ha.drill import compose
 from ha.drill.container import Contained, executed, on_engine, run_in
 from ha.drill.environment import Ability, DrillError, Environment, Member, ProgramFailed, Side
-from store.clock import now
+from ha.sandbox.hdfs import bean
+from ha.sandbox.polling import until
 
 MEMBER_IMAGE = "hybrid-ha/sidecar"
 NETWORK_IMAGE = "hybrid-ha/network"
@@ -27,7 +27,6 @@ NOWHERE = "192.0.2.1"  # an address that no host has (RFC 5737)
 
 READY_LIMIT_S = 150.0
 CALL_LIMIT_S = 60
-POLL_S = 0.2
 
 # For each member: its memory, and a tmpfs for everything that it writes.
 MEMORY = "1700m"
@@ -49,7 +48,6 @@ class ContainerEnvironment(Environment):
     elsewhere = "use the sandbox, or a host whose kernel lets containers filter packets"
 
     def __init__(self, folder: Path, packages: Sequence[Path] = ()) -> None:
-        """Find the engine."""
         # Members see ``folder``, which all drills share, as ``/drill``. They get the Python packages in ``packages``
         # besides this project's own, which the images have.
         self.folder = folder.absolute()
@@ -89,11 +87,7 @@ class ContainerEnvironment(Environment):
         if self._not_well(wanted):
             say("Starting the servers' containers")
             self.stack.up(wanted)
-        end = now() + READY_LIMIT_S
-        while missing := self._not_well(wanted):
-            if now() >= end:
-                raise DrillError(f"Not well after {READY_LIMIT_S:.0f} s: {', '.join(missing)}; see `docker logs`.")
-            time.sleep(POLL_S)
+        until(lambda: ", ".join(self._not_well(wanted)) or None, READY_LIMIT_S, "Not well, see `docker logs`,")
         active = self.active_namenode()
         if not active:
             self.failover("namenode-1")
@@ -122,7 +116,7 @@ class ContainerEnvironment(Environment):
     # --- members
 
     def start_member(
-        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str = ""
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str
     ) -> Member:
         self._let_in(folder)
         clock = {"LD_PRELOAD": "/usr/local/lib/clock.so", "CLOCK_OFFSET_FILE": f"/clocks/{name}"}
@@ -170,11 +164,10 @@ class ContainerEnvironment(Environment):
         self._container(name).unpause()
 
     def wait_ready(self, name: str) -> None:
-        end = now() + READY_LIMIT_S
-        while self._container(name).exec_run("health").exit_code:
-            if now() >= end:
-                raise DrillError(f"{name} does not serve after {READY_LIMIT_S:.0f} s: see `docker logs`.")
-            time.sleep(POLL_S)
+        def obstacle() -> str | None:
+            return "see `docker logs`" if self._container(name).exec_run("health").exit_code else None
+
+        until(obstacle, READY_LIMIT_S, f"{name} does not serve")
 
     def zookeeper_leader(self) -> str:
         for server in self.names("zookeeper"):
@@ -209,17 +202,15 @@ class ContainerEnvironment(Environment):
 
     def failover(self, to: str) -> None:
         other = next(each for each in IDENTITIES if each != to)
-        end = now() + READY_LIMIT_S
-        while self._bean(to, "NameNodeStatus").get("State") != "active":
-            switch = ["hdfs", "haadmin", "-failover", IDENTITIES[other], IDENTITIES[to]]
+        switch = ["hdfs", "haadmin", "-failover", IDENTITIES[other], IDENTITIES[to]]
+
+        def obstacle() -> str | None:
+            if self._bean(to, "NameNodeStatus").get("State") == "active":
+                return "it does not leave safe mode" if self._safe(to) else None
             code, _, errors = run_in(self._container(to), switch)
-            if now() >= end:
-                raise DrillError(f"{to} cannot take over ({code}): {errors.strip()[-300:]}")
-            time.sleep(POLL_S)
-        while self._safe(to):
-            if now() >= end:
-                raise DrillError(f"{to} does not leave safe mode.")
-            time.sleep(POLL_S)
+            return f"exit code {code}, {errors.strip()[-300:]}"
+
+        until(obstacle, READY_LIMIT_S, f"{to} cannot take over")
 
     def safe_mode(self, on: bool) -> None:
         active = self.active_namenode()
@@ -282,7 +273,7 @@ class ContainerEnvironment(Environment):
 
     def _bean(self, namenode: str, name: str) -> dict[str, Any]:
         published = self._container(namenode).attrs["NetworkSettings"]["Ports"].get(WEB_PORT)
-        return compose.bean(int(published[0]["HostPort"]), f"Hadoop:service=NameNode,name={name}") if published else {}
+        return bean(int(published[0]["HostPort"]), "NameNode", name) if published else {}
 
     def _hosts(self) -> dict[str, str]:
         given = self._container("namenode-1").attrs["HostConfig"]["ExtraHosts"]

@@ -24,6 +24,10 @@ class Expected:
     blind: bool = False
 
 
+STAYS = Expected()
+"""The leader goes on."""
+
+
 @dataclass(frozen=True)
 class Drill:
     """One drill.
@@ -35,7 +39,7 @@ class Drill:
     title: str
     group: str  # the kind of fault
     action: Action
-    expected: Expected = Expected()
+    expected: Expected = STAYS
     needs: frozenset[Ability] = frozenset()
     setup: Setup = field(default_factory=Setup)
     baselines: bool = False  # whether these take part as well
@@ -45,16 +49,22 @@ class Drill:
 DRILLS: dict[str, Drill] = {}  # all drills by name, in the order in which they are listed and run
 
 
-def drill(
-    name: str, title: str, group: str, expected: Expected = Expected(), *needs: Ability, **more: Any
-) -> Callable[[Action], Action]:
+def drill(group: str, expected: Expected = STAYS, *needs: Ability, **more: Any) -> Callable[[Action], Action]:
     """Add a function to :data:`DRILLS` as the action of a drill; ``more`` are fields of :class:`Drill`."""
+    # Its name is the drill's, and its docstring is the title.
 
     def add(action: Action) -> Action:
-        DRILLS[name] = Drill(name, title, group, action, expected, frozenset(needs), **more)
+        name = action.__name__.replace("_", "-")
+        DRILLS[name] = Drill(name, _title(action), group, action, expected, frozenset(needs), **more)
         return action
 
     return add
+
+
+def _title(action: Action) -> str:
+    said = " ".join((action.__doc__ or "").split()).removesuffix(".")
+    first = said.partition(" ")[0]
+    return said if first[1:] != first[1:].lower() else said[0].lower() + said[1:]  # names such as HDFS stay
 
 
 def bound(promise: str, *durations: str, more: float = 1.0) -> Callable[[Mapping[str, float]], float]:

@@ -4,7 +4,6 @@ Servers have the same names everywhere: ``zookeeper-1`` to ``-3``, ``journalnode
 ``-2``, ``datanode-1`` and on. An environment names its ``abilities``; drills that need others are skipped.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -41,18 +40,16 @@ class ProgramFailed(DrillError):
         self.output = output
 
 
-class Member(ABC):
+class Member(Protocol):
     """A process that takes part: a contender with everything below it, a reader, or the feeder."""
 
     name: str
 
     @property
-    @abstractmethod
     def running(self) -> bool:
         """Whether its main process has not ended."""
 
     @property
-    @abstractmethod
     def exit_code(self) -> int | None:
         """Exit code of its main process; None if the process has not ended, or was lost."""
 
@@ -60,27 +57,21 @@ class Member(ABC):
         """Return when it has ended, at the latest, in seconds of the boot clock: it has just been killed."""
         return now()
 
-    @abstractmethod
     def log(self) -> str:
         """Its output until now."""
 
-    @abstractmethod
     def kill(self) -> None:
         """SIGKILL its main process, and nothing else."""
 
-    @abstractmethod
     def strike(self, verb: Strike, kind: str) -> int:
         """Do that to the processes of a kind below it, see :mod:`ha.drill.kill`; return how many there were."""
 
-    @abstractmethod
     def freeze(self) -> None:
         """Stop the clocks of all its processes."""
 
-    @abstractmethod
     def thaw(self) -> None:
         """Resume all of its processes."""
 
-    @abstractmethod
     def end(self) -> None:
         """Leave nothing of it behind; a second call does no harm."""
 
@@ -146,7 +137,7 @@ class Cluster(Protocol):
         """HDFS's edit log, one XML document for each segment."""
 
 
-class Environment(ABC):
+class Environment(Protocol):
     """Servers, and a place for members."""
 
     name: str
@@ -158,15 +149,12 @@ class Environment(ABC):
 
     # --- as a whole
 
-    @abstractmethod
     def up(self, say: Callable[[str], None]) -> None:
         """Start or repair every server that does not serve, undo every fault, and wait until all is well."""
 
-    @abstractmethod
     def down(self) -> None:
         """Stop what ``up`` has started."""
 
-    @abstractmethod
     def variables(self) -> dict[str, str]:
         """The variables that make a member use these servers."""
 
@@ -175,19 +163,16 @@ class Environment(ABC):
         raise DrillError(f"This environment cannot have a second cluster in {folder}.")
 
     @property
-    @abstractmethod
     def scratch(self) -> str:
         """URI of a directory for the files of jobs."""
 
-    @abstractmethod
     def member_path(self, path: Path) -> str:
         """Return a path below the drill's folder as members see it."""
 
     # --- members
 
-    @abstractmethod
     def start_member(
-        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str = ""
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str
     ) -> Member:
         """Start a process with the variables of this environment and more; its name is unique among those that run.
 
@@ -195,7 +180,6 @@ class Environment(ABC):
         ``folder``. It is on the host of the member ``beside``, else on one of its own if the environment has several.
         """
 
-    @abstractmethod
     def call(self, command: Sequence[str], folder: Path, timeout: float) -> str:
         """Run a program to its end and return its output.
 
@@ -208,7 +192,6 @@ class Environment(ABC):
         """Return the strangers that can reach ZooKeeper: names, and the variables that make a member one of them."""
         return {"stranger": {}}
 
-    @abstractmethod
     def driver(self, program: str) -> str:
         """Path of the program of that name, among those that the jobs of drills run, as members see it."""
 

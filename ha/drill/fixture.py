@@ -87,7 +87,6 @@ class Fixture:
         self.second: Environment | None = None
         self._setup = setup
         self._provider = provider
-        self._feeder: Member | None = None
         self._others: dict[str, Member] = {}
 
     @cached_property
@@ -155,8 +154,7 @@ class Fixture:
                 self.lose(each, each.end)
 
     def recover(self, epoch: int) -> None:
-        """Wait for a leader of a higher epoch, start the lost contenders again, and wait for two batches."""
-        # Does nothing once the job has been finished.
+        """Unless the job has finished, wait for a higher epoch, start what was lost again, and wait for two batches."""
         if self.over < float("inf"):
             return
         self.wait_for("another leader", lambda: self.epoch > epoch)
@@ -176,19 +174,17 @@ class Fixture:
             raise DrillError(f"{name} has no driver to kill.")
 
     def finish(self) -> None:
-        """Stop the input, and wait until the job has counted everything and all of its contenders have ended."""
-        # A second call does nothing.
+        """Stop the input, and wait until the job has counted everything and all contenders have ended; once."""
         self.over = min(self.over, now())
         (self.folder / STOP).touch()
-        self.wait_for("the feeder's end", lambda: self._feeder is None or not self._feeder.running, END_LIMIT_S)
+        self.wait_for("the feeder's end", lambda: not self._others["feeder"].running, END_LIMIT_S)
         left = [each for name, each in self.contenders.items() if name not in self.lost]
         self.wait_for("the job's end", lambda: not any(each.running for each in left), END_LIMIT_S)
         self.observer.look()
 
     def end(self) -> None:
         """Leave nothing running; the logs stay."""
-        others = [*self._others.values(), *filter(None, [self._feeder])]
-        for member in [*self.contenders.values(), *self.readers.values(), *others]:
+        for member in [*self.contenders.values(), *self.readers.values(), *self._others.values()]:
             self._end(member)
         if self.second is not None:
             self.second.down()
@@ -198,7 +194,6 @@ class Fixture:
 
     @property
     def epoch(self) -> int:
-        """The newest epoch that was granted."""
         self.observer.look()
         return max((each.epoch for each in self.observer.grants), default=0)
 
@@ -206,8 +201,7 @@ class Fixture:
     def leader(self) -> Member:
         """The contender that was granted the newest epoch."""
         epoch = self.epoch
-        name = next(each.contender for each in self.observer.grants if each.epoch == epoch)
-        return self.contenders[name]
+        return self.contenders[next(each.contender for each in self.observer.grants if each.epoch == epoch)]
 
     @property
     def standby(self) -> Member:
@@ -222,21 +216,22 @@ class Fixture:
 
     def let(self, name: str, command: Sequence[str], seconds: float, variables: Mapping[str, str] = NONE) -> str:
         """Run a program beside the job to its end, and return its output; its name is also that of its log."""
-        program = self.beside(name, command, variables)
-        self.wait_for(f"the end of {name}", lambda: not program.running, seconds)
+        return self.await_end(self.beside(name, command, variables), seconds)
+
+    def await_end(self, program: Member, seconds: float) -> str:
+        """Wait until a program has ended, and return its output; raise if it has failed."""
+        self.wait_for(f"the end of {program.name}", lambda: not program.running, seconds)
         if program.exit_code:
-            raise DrillError(f"{name} failed: {program.log().strip()[-300:]}")
+            raise DrillError(f"{program.name} failed: {program.log().strip()[-300:]}")
         return program.log()
 
     @property
     def agent(self) -> Member:
-        """The agent of the readers' host, in a drill that has one."""
         return self.readers[AGENT]
 
     # --- what drills do
 
     def check(self, name: str, passed: bool, detail: str) -> None:
-        """Note a condition of this drill, and whether it is met."""
         self.checks.append(Check(name, passed, detail))
 
     def strike(self, member: Member, verb: Strike, kind: str) -> None:
@@ -301,7 +296,6 @@ class Fixture:
             pause.wait(POLL_S)
 
     def await_leader(self, after: int) -> None:
-        """Wait for a grant of a higher epoch."""
         self.wait_for("another leader", lambda: self.epoch > after)
         self.say(f"{self.leader.name} leads at epoch {self.epoch}.")
 
@@ -319,7 +313,7 @@ class Fixture:
     def _feed(self) -> None:
         folder = self.environment.member_path(self.folder)
         feed = ["python", "-m", "ha.drill.clients", "feed", self.job.input, folder, str(FILES_EVERY)]
-        feeder = self._feeder = self._member("feeder", feed)
+        feeder = self.beside("feeder", feed)
         self.wait_for("the first file", lambda: bool(self.observer.fed()) or not feeder.running, START_LIMIT_S)
         if not self.observer.fed():
             raise DrillError(f"The feeder has ended before its first file: {feeder.log().strip()[-300:]}")

@@ -42,12 +42,10 @@ class DrillJob:
 
     @property
     def input(self) -> str:
-        """URI of the directory that the job reads."""
         return self.source or f"{self.directory}/input"
 
     @property
     def output(self) -> str:
-        """URI of the directory that the job writes."""
         return f"{self.directory}/output"
 
     @property
@@ -56,7 +54,6 @@ class DrillJob:
         return [f"{self.output}/{each}" for each in self.program.outcomes] or [self.output]
 
     def arguments(self) -> list[str]:
-        """The options of a driver."""
         given: dict[str, str | float] = {"input": self.input, "output": self.output}
         given |= {"interval": self.interval, "max-files": MAX_FILES}
         if self.dwell:

@@ -50,7 +50,6 @@ class Judge:
         self.measures["overlap_seconds"] = overlap([each for each in self.events if isinstance(each, Ran | Ended)])
 
     def add(self, name: str, passed: bool, detail: str) -> None:
-        """Add a check."""
         self.checks.append(Check(name, passed, detail))
 
     # ---
@@ -64,11 +63,8 @@ class Judge:
         self.add("history keeps every guarantee", not violations, detail)
 
     def _check_words(self, fed: Sequence[int], outcomes: Sequence[Mapping[str, int]]) -> None:
-        expected = Counter(word for number in fed for word in words(text(number)))
-        of_each = [
-            sum(abs(counted.get(word, 0) - expected[word]) for word in counted.keys() | expected.keys())
-            for counted in outcomes
-        ]
+        expected = expected_words(fed)
+        of_each = [wrong_words(counted, expected) for counted in outcomes]
         wrong, counted = sum(of_each), outcomes[of_each.index(max(of_each))]
         self.measures |= {
             "words_expected": expected.total(),
@@ -140,6 +136,16 @@ class Judge:
             after = [at for at in ended if at > min(changed)]
             if after:
                 self.measures["first_batch_seconds"] = round(after[0] - begun, 3)
+
+
+def expected_words(fed: Sequence[int]) -> Counter[str]:
+    """Return each word's count in the files with these numbers."""
+    return Counter(word for number in fed for word in words(text(number)))
+
+
+def wrong_words(counted: Mapping[str, int], expected: Mapping[str, int]) -> int:
+    """Return how many words were lost, or counted once more."""
+    return sum(abs(counted.get(word, 0) - expected.get(word, 0)) for word in counted.keys() | expected.keys())
 
 
 def overlap(events: Sequence[Ran | Ended]) -> float:

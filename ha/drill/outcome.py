@@ -51,7 +51,6 @@ class Key(NamedTuple):
 
     @classmethod
     def of(cls, outcome: DrillOutcome) -> "Key":
-        """Return the key of an outcome."""
         return cls(outcome.drill, outcome.environment, outcome.provider)
 
     @property

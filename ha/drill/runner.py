@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ha.drill.drill import Drill
 from ha.drill.environment import DrillError, Environment, ProgramFailed
 from ha.drill.fixture import DURATIONS, Fixture, Say
@@ -99,34 +101,28 @@ def _not_ours(folder: Path) -> str:
 def run_drill(drill: Drill, environment: Environment, provider: HaProvider, folder: Path, say: Say) -> Found:
     """Run one drill in an environment where all is well; return its outcome and its history."""
     # An earlier drill's files in ``folder`` are deleted. The next call of ``up`` makes the environment well again.
-    began, reason = now(), ""
+    began, reason, checks, measures = now(), "", list[Check](), dict[str, float]()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / MARK).touch()
     fixture = Fixture(drill.name, drill.setup, environment, provider, folder, say)
-    judge: Judge | None = None
     try:
         codes, outcomes = _carried_out(drill, fixture, provider)
         events = _history(fixture, provider)
-        guarantees = provider.keeps_guarantees
-        judge = Judge(drill, events, fixture.faults, fixture.over, fixture.durations, keeps_guarantees=guarantees)
+        told = (drill, events, fixture.faults, fixture.over, fixture.durations)
+        judge = Judge(*told, keeps_guarantees=provider.keeps_guarantees)
         judge.judge(fixture.observer.fed(), outcomes, codes)
-        judge.checks += fixture.checks
-        judge.measures |= fixture.measures
+        checks, measures = judge.checks + fixture.checks, judge.measures | fixture.measures
     except HostError as error:
         reason = str(error)
         events = load(folder / HISTORY)
-    passed = not reason and judge is not None and all(check.passed for check in judge.checks)
-    outcome = _outcome(
-        drill,
-        environment.name,
-        provider,
-        status="passed" if passed else "failed",
-        reason=reason,
+    outcome = msgspec.structs.replace(
+        skipped(drill, environment.name, provider, reason),
+        status="passed" if checks and all(check.passed for check in checks) else "failed",
         began=began,
         seconds=round(now() - began, 1),
-        checks=judge.checks if judge else [],
-        measures=judge.measures if judge else {},
+        checks=checks,
+        measures=measures,
         faults=fixture.faults,
     )
     return outcome, events
@@ -174,13 +170,8 @@ def books(call: Callable[[Sequence[str]], str], command: Sequence[str]) -> Check
 
 def skipped(drill: Drill, environment: str, provider: HaProvider, reason: str) -> DrillOutcome:
     """Return the outcome of a drill that was not run in the environment of that name."""
-    return _outcome(drill, environment, provider, status="skipped", reason=reason)
-
-
-def _outcome(drill: Drill, environment: str, provider: HaProvider, **more: Any) -> DrillOutcome:
-    return DrillOutcome(
-        drill=drill.name, title=drill.title, group=drill.group, environment=environment, provider=provider.name, **more
-    )
+    named: dict[str, Any] = {"drill": drill.name, "title": drill.title, "group": drill.group, "provider": provider.name}
+    return DrillOutcome(**named, environment=environment, status="skipped", reason=reason)
 
 
 def _history(fixture: Fixture, provider: HaProvider) -> Sequence[Event]:

@@ -124,7 +124,7 @@ class SandboxEnvironment(Environment):
         return example(program)
 
     def start_member(
-        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str = ""
+        self, name: str, command: Sequence[str], variables: Mapping[str, str], folder: Path, beside: str
     ) -> Member:
         del beside
         return Process(name, _translated(command), {**self.variables(), **variables}, folder)

@@ -102,7 +102,6 @@ class Stranger:
         self._write(self._forged())
 
     def replay(self) -> None:
-        """Write a record from the past."""
         self._write(self._dice.choice(self._seen) if self._seen else self._forged())
 
     def flood(self) -> None:
@@ -180,7 +179,6 @@ def connect() -> KazooClient:
 
 
 def main() -> None:
-    """Run the program."""
     parser = argparse.ArgumentParser(description="Damage a job's nodes in ZooKeeper.")
     parser.add_argument("job")
     parser.add_argument("--seconds", type=float, default=40.0, metavar="S")

@@ -31,7 +31,7 @@ class RootView(msgspec.Struct, frozen=True):
     problem: str | None = None  # why something is unknown; null if all is known
 
 
-def overview(group: GroupFiles, seconds: float, ca: str = "", clock: Clock = BOOT_CLOCK) -> list[RootView]:
+def overview(group: GroupFiles, seconds: float, ca: str, clock: Clock = BOOT_CLOCK) -> list[RootView]:
     """Look at all roots of a group, and count their requests for some seconds."""
     lying = places(group)
 

@@ -1,12 +1,50 @@
-"""Checker of what leaders were told and published, and of what readers heard: S5 of leaderships, R1 and R2."""
+"""Checker of what leaders were told and published, and of what readers heard: S5 of leaderships, R1 and R2.
+
+Readers are judged by this. So it shares nothing with :mod:`leader.layout.information`, by which they read: a mistake
+there would otherwise be right by definition.
+"""
 
 from collections.abc import Iterator, Sequence
 from math import inf
+from typing import NamedTuple
+from urllib.parse import unquote
 
-from ha.history.answers import published_answers
 from ha.history.events import Event, Granted, LookedUp, Published, Stored, Violation
 from ha.history.highest import Highest
 from leader.layout.names import LeaderDirectory
+
+# --- the answers that leaders have published, read from the changes of the file system
+
+
+class PublishedAnswer(NamedTuple):
+    """An answer, and since when all its parts are in the file system."""
+
+    since: float
+    epoch: int  # this and the session id are those of the leader directory
+    session_id: str
+    endpoints: tuple[tuple[str, str], ...]  # names and addresses, sorted
+
+
+def published_answers(events: Sequence[Event]) -> Iterator[PublishedAnswer]:
+    """Yield each answer of one job as soon as the last of its entries has been made."""
+    # An entry counts for the directory in which it was made, if it bears the directory's epoch.
+    parts: dict[tuple[str, str], dict[str, str]] = {}  # by a leader directory, and a publication below it
+    for event in events:
+        if not isinstance(event, Stored) or event.operation not in ("make", "rename"):
+            continue
+        directory, _, entry = (event.target or event.path).partition("/record/endpoint~")
+        epoch, _, session_id = directory.partition("-")
+        fields = entry.split("~", 3)
+        if len(fields) != 4 or fields[0] != epoch:  # noqa: PLR2004  # epoch, version, count, name=address
+            continue
+        _, version, count, endpoint = fields
+        name, _, address = endpoint.partition("=")
+        found = parts.setdefault((directory, version), {})
+        found[name] = unquote(address.replace("_", "%"))
+        if len(found) == max(1, int(count)):
+            endpoints = tuple(sorted(found.items())) if int(count) else ()
+            yield PublishedAnswer(event.at, int(epoch), session_id, endpoints)
+
 
 # --- S5 of leaderships: what a leader was told is in the file system by then
 
@@ -45,12 +83,9 @@ def check_lookups(events: Sequence[Event], tolerance: float) -> Iterator[Violati
     for event in lookups:
         since = known.get(_answer(event))
         if since is None or since > event.ended + tolerance:
-            when = (
-                "that was never published" if since is None else f"{since - event.ended:.3f} s before it was published"
-            )
-            yield Violation(
-                "R2", event.ended, f"{event.reader} was told epoch {event.epoch}, {dict(event.endpoints)}, {when}."
-            )
+            early = f"{since - event.ended:.3f} s before it was published" if since is not None else ""
+            answer = f"epoch {event.epoch}, {dict(event.endpoints)}, {early or 'that was never published'}"
+            yield Violation("R2", event.ended, f"{event.reader} was told {answer}.")
     yield from _order(lookups)
 
 

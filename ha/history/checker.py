@@ -131,12 +131,9 @@ def check_beliefs(events: Sequence[Event]) -> Iterator[Violation]:
         for belief in sorted(beliefs(events, leads=leads), key=lambda each: each.begins):
             if last is not None and last.contender != belief.contender and belief.begins < last.ends:
                 both = min(last.ends, belief.ends) - belief.begins
-                yield Violation(
-                    "S1",
-                    belief.begins,
-                    f"{last.contender} and {belief.contender} both {what}, for {both:.3f} s: {last.contender} until "
-                    f"{last.ends:.3f}, {belief.contender} from {belief.begins:.3f}.",
-                )
+                when = f"{last.contender} until {last.ends:.3f}, {belief.contender} from {belief.begins:.3f}"
+                sentence = f"{last.contender} and {belief.contender} both {what}, for {both:.3f} s: {when}."
+                yield Violation("S1", belief.begins, sentence)
             if last is None or belief.ends > last.ends:
                 last = belief
 
@@ -164,12 +161,9 @@ def _claims(events: Sequence[Event]) -> Iterator[Violation]:
         source = LeaderDirectory.parse(event.path)
         before = present or source
         if before is not None and (source != before or claimed.epoch != before.epoch + 1):
-            yield Violation(
-                "S3",
-                event.at,
-                f"{event.by or 'Somebody'} renamed {event.path} to {event.target} when epoch {before.epoch} of session "
-                f"{before.session_id} was the present one.",
-            )
+            when = f"epoch {before.epoch} of session {before.session_id} was the present one"
+            sentence = f"{event.by or 'Somebody'} renamed {event.path} to {event.target} when {when}."
+            yield Violation("S3", event.at, sentence)
         present = claimed
 
 
@@ -185,12 +179,8 @@ def _grants(events: Sequence[Event]) -> Iterator[Violation]:
                 yield Violation("S3", event.at, sentence)
             continue
         if last is not None and event.epoch <= last.epoch:
-            yield Violation(
-                "S3",
-                event.at,
-                f"{event.contender} was granted epoch {event.epoch} after {last.contender} had been granted "
-                f"{last.epoch}.",
-            )
+            before = f"{last.contender} had been granted {last.epoch}"
+            yield Violation("S3", event.at, f"{event.contender} was granted epoch {event.epoch} after {before}.")
         if event.session_id in sessions:
             yield Violation("S3", event.at, f"Session id {event.session_id} was granted twice.")
         sessions[event.session_id] = event
@@ -212,9 +202,8 @@ def _writers(events: Sequence[Event]) -> Iterator[Violation]:
             continue
         theirs = owners.get(directory.session_id, ["a session that was not granted yet"])
         if event.by not in theirs:
-            yield Violation(
-                "S2", event.at, f"{event.by} changed {event.path}, which belongs to {' and '.join(theirs)}."
-            )
+            whose = " and ".join(theirs)
+            yield Violation("S2", event.at, f"{event.by} changed {event.path}, which belongs to {whose}.")
 
 
 def _moved_between_epochs(events: Sequence[Event]) -> Iterator[Violation]:

@@ -36,12 +36,8 @@ def _ids(events: Sequence[Event]) -> Iterator[Violation]:
         before = highest.before(event.at)
         if event.id in seen:
             first = seen[event.id]
-            yield Violation(
-                "S4",
-                event.ended,
-                f"Checkpoint id {event.id} was handed out twice: to {first.contender} at epoch {first.epoch} and to "
-                f"{event.contender} at epoch {event.epoch}.",
-            )
+            both = " and to ".join(f"{each.contender} at epoch {each.epoch}" for each in (first, event))
+            yield Violation("S4", event.ended, f"Checkpoint id {event.id} was handed out twice: to {both}.")
         elif before is not None and event.id < before[0]:
             yield Violation("S4", event.ended, f"Checkpoint id {event.id} was handed out after {before[0]}.")
         seen[event.id] = event
@@ -111,12 +107,8 @@ def _reads(events: Sequence[Event]) -> Iterator[Violation]:
         highest = readers.setdefault(event.reader, {})
         known = [(name, each.before(event.at)) for name, each in highest.items()]
         if back := [found[1] for name, found in known if found is not None and numbers.get(name, -1) < found[0]]:
-            yield Violation(
-                "S4",
-                event.ended,
-                f"{event.reader} read next={back[0].next_id} {dict(back[0].queries)} and later next={event.next_id} "
-                f"{dict(event.queries)}.",
-            )
+            both = " and later ".join(f"next={each.next_id} {dict(each.queries)}" for each in (back[0], event))
+            yield Violation("S4", event.ended, f"{event.reader} read {both}.")
         for name, number in numbers.items():
             highest.setdefault(name, Highest()).add(event.ended, number, event)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from leader.observer import Observer
+
 
 class _Event(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
     at: float
@@ -171,6 +173,31 @@ Event = (
     | Copied
     | Fault
 )
+
+# --- the history of a process
+
+
+class History:
+    """A process's history, to which its contender, its checkpoints and its readers write events; this one has none."""
+
+    @property
+    def observer(self) -> Observer | None:
+        """Records leaderships and checkpoints; None if nothing is recorded."""
+        return None
+
+    def reader(self) -> Observer | None:
+        """Return an observer that records one reader's answers under its own name; None if nothing is recorded."""
+        return None
+
+    def ran(self, job: str, epoch: int, *, running: bool) -> None:
+        """Record that a leader's command, or a block of ``ha.lead``, is being started or has ended."""
+
+    def write(self, event: Event) -> None:
+        """Record an event."""
+
+    def close(self) -> None:
+        """Record nothing more."""
+
 
 # --- violations
 

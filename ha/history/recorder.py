@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from ha.history import events
-from ha.history.events import Event, encode
+from ha.history.events import Event, History, encode
 from leader.contender.participant import Belief
 from leader.election.events import Grant, Publish, Revoke, Suspect
 from leader.job.checkpoints import BatchPublished, IdHandedOut
@@ -25,8 +25,8 @@ from store.clock import now
 _log = logging.getLogger("ha")
 
 
-class Recorder:
-    """A :class:`ha.history.history.History` in a directory.
+class Recorder(History):
+    """A history in a directory.
 
     Safe to use from several threads, and from a forked child, which begins a file of its own. There is no lock, which
     a fork could leave held for ever: a line is one write to a file that is open for appending. An event costs some
@@ -48,7 +48,7 @@ class Recorder:
             self.write(event)
 
     def reader(self) -> Observer:
-        """Return an observer that records one reader's answers; in a forked child it counts as another reader."""
+        """Return an observer for one reader; in a forked child it counts as another reader."""
         number = next(self._readers)
 
         def observe(job: str, happened: object) -> None:
@@ -59,11 +59,11 @@ class Recorder:
         return observe
 
     def ran(self, job: str, epoch: int, *, running: bool) -> None:
-        """Record that a leader's command, or a block of ``ha.lead``, is being started or has ended."""
+        """See the base class."""
         self.write(events.Ran(now(), job, self._name, epoch, running))
 
     def write(self, event: Event) -> None:
-        """Record an event."""
+        """See the base class."""
         if self._over:
             return
         try:
@@ -74,7 +74,7 @@ class Recorder:
             _log.warning("The history in %s ends here (%s); nothing else is hurt.", self._folder, cause)
 
     def close(self) -> None:
-        """Record nothing more."""
+        """See the base class."""
         self._over = True
         self._part = _Part(self._folder, self._name)
 

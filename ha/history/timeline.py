@@ -2,22 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from ha.history.events import (
-    Believed,
-    Completed,
-    Copied,
-    Ended,
-    Event,
-    Fault,
-    Granted,
-    LookedUp,
-    Published,
-    Ran,
-    Revoked,
-    Stored,
-    Suspected,
-    Violation,
-)
+from ha.history import events as kinds
+from ha.history.events import Event, Violation
 from leader.layout.lease import Lease
 from leader.layout.names import LeaderDirectory
 
@@ -34,20 +20,20 @@ def _event_lines(events: Sequence[Event]) -> Iterator[tuple[float, str]]:
     answers: dict[str, object] = {}
     completing: dict[str, str] = {}
     for event in events:
-        if isinstance(event, Believed):
+        if isinstance(event, kinds.Believed):
             until = event.leads_until or float("-inf")
             led, leading[event.contender] = leading.get(event.contender, float("-inf")), until
             if led < event.at < until:
                 yield event.at, f"{event.contender} believes to lead, until {until:.3f}"
             elif until <= event.at < led:
                 yield event.at, f"{event.contender} no longer believes to lead"
-        elif isinstance(event, LookedUp):
+        elif isinstance(event, kinds.LookedUp):
             answer = (event.outcome, event.epoch, event.session_id, event.source)
             if answers.get(event.reader) != answer:
                 answers[event.reader] = answer
                 told = f"epoch {event.epoch} by {event.source}" if event.outcome == "leader" else event.outcome
                 yield event.ended, f"{event.reader} asked since {event.at:.3f} and was told: {told}"
-        elif isinstance(event, Completed):
+        elif isinstance(event, kinds.Completed):
             if completing.get(event.query) != event.contender:
                 completing[event.query] = event.contender
                 yield event.ended, f"{event.contender} completed its first batch of {event.query}: {event.batch}"
@@ -57,29 +43,29 @@ def _event_lines(events: Sequence[Event]) -> Iterator[tuple[float, str]]:
 
 def _line(event: Event) -> str | None:  # noqa: PLR0911  # one line an event
     match event:
-        case Granted():
+        case kinds.Granted():
             return f"{event.contender} was granted epoch {event.epoch}, session {event.session_id[:8]} ({event.reason})"
-        case Revoked():
+        case kinds.Revoked():
             return f"{event.contender} was revoked: {event.reason}"
-        case Published():
+        case kinds.Published():
             return f"{event.contender} published epoch {event.epoch}"
-        case Suspected():
+        case kinds.Suspected():
             return f"{event.by} takes the process of {event.contender} for ended"
-        case Ended():
+        case kinds.Ended():
             return f"{event.contender} ended"
-        case Ran():
+        case kinds.Ran():
             return f"{event.contender}: its command {'runs' if event.running else 'has ended'}"
-        case Fault():
+        case kinds.Fault():
             return f"-- {event.what}"
-        case Stored():
+        case kinds.Stored():
             return _stored(event)
-        case Copied() if not event.path.endswith("/checkpoints"):
+        case kinds.Copied() if not event.path.endswith("/checkpoints"):
             return f"ZooKeeper: session {event.session:x} did {event.operation} {event.path}"
         case _:
             return None
 
 
-def _stored(event: Stored) -> str | None:
+def _stored(event: kinds.Stored) -> str | None:
     who = event.by or "somebody"
     directory = LeaderDirectory.parse(event.target)
     if directory is not None:

@@ -1,5 +1,6 @@
 """TCP connections with one deadline for everything: the lookup of the name, connecting, every byte in and out."""
 
+import ipaddress
 import os
 import socket
 import ssl
@@ -26,7 +27,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class _Timed(socket.socket):
+class TimedSocket(socket.socket):
     """A socket whose operations share one deadline; :meth:`socket.socket.makefile` reads by :meth:`recv_into`."""
 
     deadline = float("inf")  # boot-clock seconds
@@ -54,11 +55,7 @@ class _Timed(socket.socket):
             self.settimeout(rest)
 
 
-class TimedSocket(_Timed):
-    """A plain one."""
-
-
-class TimedTlsSocket(_Timed, ssl.SSLSocket):
+class TimedTlsSocket(TimedSocket, ssl.SSLSocket):
     """One with TLS. Its base class sends piece by piece with :meth:`send`."""
 
     def send(self, *arguments: Any) -> int:
@@ -67,9 +64,7 @@ class TimedTlsSocket(_Timed, ssl.SSLSocket):
         return super().send(*arguments)
 
 
-def connect(
-    host: str, port: int, deadline: float, context: ssl.SSLContext | None = None
-) -> TimedSocket | TimedTlsSocket:
+def connect(host: str, port: int, deadline: float, context: ssl.SSLContext | None = None) -> TimedSocket:
     """Connect to the first address of the host that accepts, with TLS if there is a context, by the deadline.
 
     ``NotExecuted`` if no address accepted in time, or the server is not the one that its name says.
@@ -115,7 +110,8 @@ def _addresses(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
 
     def look_up() -> None:
         try:
-            found.extend((family, address) for family, _, _, _, address in _resolve(host, port))
+            listed = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.extend((family, address) for family, _, _, _, address in listed)
         except (OSError, UnicodeError) as error:
             failed.append(f"{error}")
         finally:
@@ -136,16 +132,10 @@ def _addresses(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
     return found
 
 
-def _resolve(host: str, port: int) -> list[tuple[int, int, int, str, Any]]:
-    return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-
-
 def _is_address(host: str) -> bool:
     """Whether ``host`` is an IP address, not a name."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            socket.inet_pton(family, host.partition("%")[0])
-        except OSError:
-            continue
-        return True
-    return False
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True

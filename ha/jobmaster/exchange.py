@@ -9,7 +9,7 @@ import msgspec
 
 from ha.jobmaster.call_errors import Lost, NotExecuted
 from ha.jobmaster.connecting import connect
-from ha.jobmaster.master import JobMaster, has_tls, reach
+from ha.jobmaster.master import JobMaster, reach
 from ha.jobmaster.security import Security
 from ha.jobmaster.verdict import EPOCH_HEADER, SESSION_ID_HEADER, VERDICT_HEADER, Verdict
 
@@ -64,7 +64,7 @@ def exchange(master: JobMaster, request: Request, deadline: float, security: Sec
     # InvalidName: the leader's address is not one that can be called. Lost: the request may have been executed, and no
     # valid answer came. NotExecuted: the request was refused, or reached no master.
     host, port, prefix = reach(master)
-    context, own = security.context(host, tls=has_tls(master)), security.headers()
+    context, own = security.context(host, tls=master.address.startswith("https://")), security.headers()
     connection = HTTPConnection(host, port)
     connection.sock = connect(host, port, deadline, context)
     headers = {
@@ -91,10 +91,8 @@ def _check(master: JobMaster, response: HTTPResponse, body: bytes) -> None:
     said = response.headers.get(VERDICT_HEADER)
     if said in {verdict.value for verdict in Verdict if not verdict.executed}:
         verdict = Verdict(said)
-        raise NotExecuted(
-            f"{master.address}: {_sentence(body) or verdict.value}",
-            in_vain=verdict in (Verdict.MISSING, Verdict.DENIED),
-        )
+        in_vain = verdict in (Verdict.MISSING, Verdict.DENIED)
+        raise NotExecuted(f"{master.address}: {_sentence(body) or verdict.value}", in_vain=in_vain)
     if said != Verdict.ACCEPTED.value or response.headers.get(SESSION_ID_HEADER) != master.session_id:
         words = _sentence(body) or "it names no session id"
         raise Lost(f"{master.address} answered {response.status}, but not as the leader: {words}")

@@ -91,14 +91,12 @@ def _answer(application: Application, environ: dict[str, Any]) -> tuple[str, lis
         for part in found:
             length += len(part)
             if length > MAX_HELD_BYTES:
-                raise ValueError(
-                    f"An answer may have {MAX_HELD_BYTES:,} bytes: answer with a place where it can be read."
-                )
+                most = f"{MAX_HELD_BYTES:,} bytes"
+                raise ValueError(f"An answer may have {most}: answer with a place where it can be read.")
             parts.append(part)
     finally:
-        close = getattr(found, "close", None)
-        if close is not None:
-            close()
+        if hasattr(found, "close"):
+            found.close()
     status, headers = said[-1]
     return status, headers, b"".join(parts)
 

@@ -53,11 +53,6 @@ def master_of(answer: Answer, endpoint: str) -> JobMaster:
     return JobMaster(answer.job, endpoint, address, answer.epoch, answer.session_id, answer.source)
 
 
-def has_tls(master: JobMaster) -> bool:
-    """Whether its address begins with ``https://``."""
-    return master.address.startswith("https://")
-
-
 def reach(master: JobMaster) -> tuple[str, int, str]:
     """Return host, port and path prefix of an address such as ``host:6123`` or ``http://host:6123/api``, else raise."""
     match = _ADDRESS.fullmatch(master.address)

@@ -42,24 +42,16 @@ class Verdict(Enum):
         return self in (Verdict.ACCEPTED, Verdict.ENDED)
 
 
-STATUSES = {
-    Verdict.ACCEPTED: 200,
-    Verdict.MISSING: 400,
-    Verdict.OLD: 409,
-    Verdict.UNKNOWN: 409,
-    Verdict.NOT_LEADING: 421,  # a misdirected request: RFC 9110 lets clients try elsewhere, whatever the method
-    Verdict.DENIED: 403,
-    Verdict.ENDED: 503,
+_ANSWERS = {
+    Verdict.MISSING: (400, f"The request names no leader: send {SESSION_ID_HEADER} and {EPOCH_HEADER}."),
+    Verdict.OLD: (409, "The request is meant for an earlier leader: look up the present one, and send it again."),
+    Verdict.UNKNOWN: (409, "The request is meant for a leader that is not known here: look it up again."),
+    # A misdirected request: RFC 9110 lets clients try elsewhere, whatever the method.
+    Verdict.NOT_LEADING: (421, "This process does not lead the job: look up who does."),
+    Verdict.DENIED: (403, "You may not make this request."),
+    Verdict.ENDED: (503, "The leadership ended while the request was handled: ask the next leader what became of it."),
 }
-
-_SENTENCES = {
-    Verdict.MISSING: f"The request names no leader: send {SESSION_ID_HEADER} and {EPOCH_HEADER}.",
-    Verdict.OLD: "The request is meant for an earlier leader: look up the present one, and send it again.",
-    Verdict.UNKNOWN: "The request is meant for a leader that is not known here: look it up again.",
-    Verdict.NOT_LEADING: "This process does not lead the job: look up who does.",
-    Verdict.DENIED: "You may not make this request.",
-    Verdict.ENDED: "The leadership ended while the request was handled: ask the next leader what became of it.",
-}
+"""Of each that rejects a request, the HTTP status and a sentence."""
 
 
 class LeaderNow(Protocol):
@@ -86,10 +78,10 @@ class Rejected(HaError):
 
     def __init__(self, leader: LeaderNow, verdict: Verdict) -> None:
         """Make the answer to a request to this leader."""
-        super().__init__(_SENTENCES[verdict])
+        self.status, sentence = _ANSWERS[verdict]
+        super().__init__(sentence)
         self.verdict = verdict
-        self.status = STATUSES[verdict]
-        said: dict[str, str | int] = {"error": _SENTENCES[verdict], "verdict": verdict.value, "job": leader.job}
+        said: dict[str, str | int] = {"error": sentence, "verdict": verdict.value, "job": leader.job}
         if verdict not in (Verdict.NOT_LEADING, Verdict.DENIED, Verdict.ENDED):
             said |= {"epoch": leader.epoch, "session_id": leader.session_id}
         self.body = msgspec.json.encode(said)
@@ -123,11 +115,8 @@ def dismiss(leader: LeaderNow) -> dict[str, str]:
     """Return the headers for the answer to a request; ``Rejected`` if the leadership ended while it was handled."""
     if not leader.is_leader():
         raise Rejected(leader, Verdict.ENDED)
-    return {
-        VERDICT_HEADER: Verdict.ACCEPTED.value,
-        SESSION_ID_HEADER: leader.session_id,
-        EPOCH_HEADER: str(leader.epoch),
-    }
+    own = {SESSION_ID_HEADER: leader.session_id, EPOCH_HEADER: str(leader.epoch)}
+    return {VERDICT_HEADER: Verdict.ACCEPTED.value, **own}
 
 
 def _epoch(epoch: str | int | None) -> int | None:

@@ -161,9 +161,8 @@ class GroupFiles(BoundedFiles):
         try:
             self.roots[home].call("place", write, max(0.0, deadline - now()))
         except AlreadyExists:  # another process has decided, or has created the job there
-            names = self.roots[home].call(
-                "place", lambda files: [each.name for each in files.list(job)], max(0.0, deadline - now())
-            )
+            entries = self.roots[home].call("place", lambda files: files.list(job), max(0.0, deadline - now()))
+            names = [each.name for each in entries]
             decided = pointer_in(names)
             return home if decided is None or lies_here(names) else decided.root
         return root

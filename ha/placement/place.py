@@ -56,9 +56,8 @@ def roots_of(files: str) -> list[str]:
     if len({each.partition("://")[0] for each in roots}) > 1:
         bare = [each for each in roots if "://" not in each]
         if bare:
-            raise Invalid(
-                f"A comma separates roots, and {bare[0]!r} in {files!r} is no URI: take a path without commas."
-            )
+            said = f"{bare[0]!r} in {files!r} is no URI"
+            raise Invalid(f"A comma separates roots, and {said}: take a path without commas.")
         raise Invalid(f"{files!r} has several schemes: all roots of a group must have the same one.")
     return roots
 

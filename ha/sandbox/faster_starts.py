@@ -14,11 +14,10 @@ the cache rules that out.
 import hashlib
 import os
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
-from ha.hosts.cache import cache_directory, cached, sha256
-from ha.hosts.class_archives import forget_old
+from ha.hosts.cache import cache_directory, cached, forget_old, sha256
 from ha.sandbox.polling import SandboxError, ran
 
 _RECIPE = 2  # raise it whenever the content of the jars changes
@@ -44,16 +43,15 @@ def repack(client: Path, minicluster: Callable[[], Path], progress: Callable[[st
     # only if something has to be made.
     key = hashlib.sha256(f"{_RECIPE} {sha256(client)}".encode("ascii")).hexdigest()[:12]
 
-    def make(folder: Path, name: str, web: bool) -> None:
-        sources = [minicluster(), client]
-        progress(f"Repacking Hadoop into {name} (once)")
-        _write(folder / name, sources, lambda entry: entry.startswith(_WEB) == web)
+    def jar(name: str, *, web: bool) -> Path:
+        def make(folder: Path) -> None:
+            sources = [minicluster(), client]
+            progress(f"Repacking Hadoop into {name} (once)")
+            _write(folder / name, sources, lambda entry: entry.startswith(_WEB) == web)
 
-    web, rest = f"hadoop-web-{key}.jar", f"hadoop-{key}.jar"
-    return [
-        cached(cache_directory() / web, lambda folder: make(folder, web, web=True)),
-        cached(cache_directory() / rest, lambda folder: make(folder, rest, web=False)),
-    ]
+        return cached(cache_directory() / name, make)
+
+    return [jar(f"hadoop-web-{key}.jar", web=True), jar(f"hadoop-{key}.jar", web=False)]
 
 
 def _write(target: Path, sources: list[Path], wanted: Callable[[str], bool]) -> None:
@@ -82,13 +80,7 @@ DUMP_TIMEOUT_S = 120
 
 
 def make_archive(
-    archive: Path,
-    java: Path,
-    flags: Iterable[str],
-    jars: Iterable[Path],
-    *,
-    lists: Iterable[Path],
-    progress: Callable[[str], None],
+    archive: Path, java: list[str], jars: list[Path], lists: list[Path], progress: Callable[[str], None]
 ) -> None:
     """Make the archive from lists of classes that servers wrote; does nothing if it is there by now."""
     names = {line for path in lists for line in path.read_text(encoding="utf-8").splitlines(keepends=True)}
@@ -99,7 +91,7 @@ def make_archive(
         classes = folder / "classes.txt"
         classes.write_text("".join(whole), encoding="utf-8")
         command = [
-            *(str(java), *flags, "-Xmx512m", "-Xshare:dump"),
+            *(*java, "-Xmx512m", "-Xshare:dump"),
             *(f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={folder / archive.name}"),
             *("-cp", os.pathsep.join(map(str, jars))),
         ]

@@ -26,8 +26,8 @@ def filesystem(state: State) -> str:
 
 def web_filesystem(state: State) -> str:
     """Return the URI of the same file system over WebHDFS, without a path."""
-    namenodes, web = state.of("namenode"), "https" if state.secured else "http"
-    where = NAMESERVICE if len(namenodes) > 1 else f"{state.host}:{namenodes[0].ports[web]}"
+    namenodes = state.of("namenode")
+    where = NAMESERVICE if len(namenodes) > 1 else f"{state.host}:{namenodes[0].ports[namenodes[0].web]}"
     return f"{'swebhdfs' if state.secured else 'webhdfs'}://{where}"
 
 
@@ -37,7 +37,6 @@ def address(namenode: Server, state: State) -> str:
 
 
 def namenode_id(server: Server) -> str:
-    """Return Hadoop's name for a NameNode."""
     return f"nn{server.number}"
 
 
@@ -56,9 +55,7 @@ def program(server: Server, state: State, data: Path, temporary: Path, *extra: s
     # ``-format``.
     home = data / server.name
     settings = {"hadoop.tmp.dir": str(temporary / server.name), **_SETTINGS[server.kind](server, state, home)}
-    return LaunchedProgram(
-        main=_MAIN[server.kind], arguments=(*(f"-D{key}={value}" for key, value in settings.items()), *extra)
-    )
+    return LaunchedProgram(_MAIN[server.kind], (*(f"-D{key}={value}" for key, value in settings.items()), *extra))
 
 
 def administration(tool: str, *arguments: str) -> LaunchedProgram:
@@ -118,10 +115,9 @@ def _hdfs_site(state: State) -> dict[str, str]:
 
 
 def _addresses(server: Server, suffix: str, host: str) -> dict[str, str]:
-    web = "https" if "https" in server.ports else "http"
     return {
         f"dfs.namenode.rpc-address{suffix}": f"{host}:{server.ports['rpc']}",
-        f"dfs.namenode.{web}-address{suffix}": f"{host}:{server.ports[web]}",
+        f"dfs.namenode.{server.web}-address{suffix}": f"{host}:{server.ports[server.web]}",
     }
 
 
@@ -148,12 +144,11 @@ def _of_namenode(server: Server, state: State, home: Path) -> dict[str, str]:
 
 
 def _of_datanode(server: Server, state: State, home: Path) -> dict[str, str]:
-    web = "https" if "https" in server.ports else "http"
     return {
         "dfs.datanode.data.dir": f"file://{home / 'blocks'}",
         "dfs.datanode.hostname": state.host,
         "dfs.datanode.address": f"{LOOPBACK}:{server.ports['data']}",
-        f"dfs.datanode.{web}.address": f"{LOOPBACK}:{server.ports[web]}",
+        f"dfs.datanode.{server.web}.address": f"{LOOPBACK}:{server.ports[server.web]}",
         "dfs.datanode.ipc.address": f"{LOOPBACK}:{server.ports['ipc']}",
         "dfs.heartbeat.interval": "1",
         # It may be started before its NameNode: it knocks until that opens, for a minute.
@@ -163,11 +158,10 @@ def _of_datanode(server: Server, state: State, home: Path) -> dict[str, str]:
 
 
 def _of_journalnode(server: Server, _state: State, home: Path) -> dict[str, str]:
-    web = "https" if "https" in server.ports else "http"
     return {
         "dfs.journalnode.edits.dir": str(home / "edits"),
         "dfs.journalnode.rpc-address": f"{LOOPBACK}:{server.ports['rpc']}",
-        f"dfs.journalnode.{web}-address": f"{LOOPBACK}:{server.ports[web]}",
+        f"dfs.journalnode.{server.web}-address": f"{LOOPBACK}:{server.ports[server.web]}",
     }
 
 
@@ -175,8 +169,6 @@ _SETTINGS = {"namenode": _of_namenode, "datanode": _of_datanode, "journalnode": 
 
 
 def _write_site(path: Path, settings: dict[str, str]) -> None:
-    lines = [
-        f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
-        for name, value in settings.items()
-    ]
+    pairs = [(escape(name), escape(value)) for name, value in settings.items()]
+    lines = [f"  <property><name>{name}</name><value>{value}</value></property>" for name, value in pairs]
     replace_file(path, "\n".join(["<configuration>", *lines, "</configuration>", ""]))  # a server may be reading it

@@ -19,7 +19,6 @@ from ha.sandbox.state import Server, State
 ACTIVE = "active"
 STANDBY = "standby"
 
-_ANSWER_TIMEOUT_S = 2.0
 _WRITE_TIMEOUT_S = 10.0
 _PROBE = "/tmp/.sandbox-probe"  # noqa: S108  # a path in HDFS
 _VIEWER = "org.apache.hadoop.hdfs.tools.offlineEditsViewer.OfflineEditsViewer"
@@ -31,15 +30,14 @@ def role(namenode: Server, state: State) -> str | None:
     """Return ``active`` or ``standby``; None if the NameNode does not answer."""
     if not state.secured:
         return _role_on_its_page(namenode)
-    if not _listens(namenode.ports["rpc"]):
+    if not listens(namenode.ports["rpc"]):
         return None
     refusal = Secured(state).refuses_reads(address(namenode, state))  # its pages want a login
     return ACTIVE if refusal is None else STANDBY if "state standby" in refusal else None
 
 
 def _role_on_its_page(namenode: Server) -> str | None:
-    bean = _bean(namenode, "Hadoop:service=NameNode,name=NameNodeStatus")
-    state = bean.get("State") if bean else None
+    state = bean(namenode.ports["http"], "NameNode", "NameNodeStatus").get("State")
     return state if state in {ACTIVE, STANDBY} else None
 
 
@@ -50,18 +48,18 @@ def active_namenode(state: State) -> Server | None:
 
 def not_ready(server: Server) -> str | None:
     """Return what keeps a server from doing its part; None if nothing does."""
-    if _secure(server):  # what it does is seen by the first write
-        return None if all(_listens(server.ports[use]) for use in server.ports) else "it does not listen yet"
+    if server.web == "https":  # what it does is seen by the first write
+        return None if all(map(listens, server.ports.values())) else "it does not listen yet"
     if server.kind == "namenode":
         return _namenode_not_ready(server)
     if server.kind == "datanode":
         return _datanode_not_ready(server)
-    return None if _listens(next(iter(server.ports.values()))) else "it does not listen yet"
+    return None if listens(next(iter(server.ports.values()))) else "it does not listen yet"
 
 
 def not_listening(namenode: Server) -> str | None:
     """Return what is in the way as long as a NameNode has only just begun to start; None after that."""
-    return None if _listens(namenode.ports["https" if _secure(namenode) else "http"]) else "it does not listen yet"
+    return None if listens(namenode.ports[namenode.web]) else "it does not listen yet"
 
 
 def no_writes(state: State) -> str | None:
@@ -95,45 +93,36 @@ def not_writable(namenode: Server, state: State) -> str | None:
     return None
 
 
-def in_safe_mode(namenode: Server) -> bool | None:
-    """Return whether a NameNode refuses writes for now; None if it does not answer."""
-    bean = _bean(namenode, "Hadoop:service=NameNode,name=FSNamesystemState")
-    return bean.get("FSState") != "Operational" if bean else None
-
-
 def was_put_in_safe_mode(state: State) -> bool:
     """Return whether the active NameNode is in safe mode by command, and so will not leave it."""
     namenode = active_namenode(state)
-    bean = _bean(namenode, "Hadoop:service=NameNode,name=NameNodeInfo") if namenode is not None else None
-    return "turned on manually" in str(bean.get("Safemode")) if bean else False
+    info = bean(namenode.ports["http"], "NameNode", "NameNodeInfo") if namenode is not None else {}
+    return "turned on manually" in str(info.get("Safemode"))
 
 
 def _namenode_not_ready(server: Server) -> str | None:
-    if _role_on_its_page(server) is None or not _listens(server.ports["rpc"]):
+    if _role_on_its_page(server) is None or not listens(server.ports["rpc"]):
         return "it does not serve yet"
-    return "it is in safe mode" if in_safe_mode(server) else None
+    state = bean(server.ports["http"], "NameNode", "FSNamesystemState").get("FSState", "Operational")
+    return None if state == "Operational" else "it is in safe mode"
 
 
 def _datanode_not_ready(server: Server) -> str | None:
-    bean = _bean(server, "Hadoop:service=DataNode,name=DataNodeInfo")
-    if bean is None:
+    info = bean(server.ports["http"], "DataNode", "DataNodeInfo")
+    if not info:
         return "it does not serve yet"
-    actors = json.loads(bean.get("BPServiceActorInfo") or "[]")
+    actors = json.loads(info.get("BPServiceActorInfo") or "[]")
     running = [actor for actor in actors if actor.get("ActorState") == "RUNNING"]
     return None if running else "it has not found its NameNode yet"
 
 
-def _bean(server: Server, name: str) -> dict[str, Any] | None:
-    """Return one of a server's JMX beans; None if it does not answer."""
+def bean(port: int, service: str, name: str) -> dict[str, Any]:
+    """Return one of a server's JMX beans; empty if it does not answer."""
     try:
         with session_of({}, "") as session:
-            return beans(session, f"http://{LOOPBACK}:{server.ports['http']}", name)[0]
+            return beans(session, f"http://{LOOPBACK}:{port}", f"Hadoop:service={service},name={name}")[0]
     except (OSError, ValueError, LookupError):
-        return None
-
-
-def _secure(server: Server) -> bool:
-    return "https" in server.ports
+        return {}
 
 
 def _reason(body: bytes) -> str:
@@ -141,10 +130,6 @@ def _reason(body: bytes) -> str:
         return str(json.loads(body)["RemoteException"]["message"]).splitlines()[0]
     except (ValueError, KeyError, IndexError):
         return "HDFS gave no reason"
-
-
-def _listens(port: int) -> bool:
-    return listens(port, _ANSWER_TIMEOUT_S)
 
 
 # --- the edit log

@@ -8,8 +8,6 @@ from ha.sandbox.launcher import LaunchedProgram
 from ha.sandbox.ports import LOOPBACK, listens
 from ha.sandbox.state import Server
 
-_ANSWER_TIMEOUT_S = 1.0
-
 PARTITIONS = 3  # of a topic that is made by the first who writes to it
 
 
@@ -45,7 +43,6 @@ def configure(server: Server, data: Path) -> Path:
 
 
 def formatted(server: Server, data: Path) -> bool:
-    """Return whether the broker has its storage."""
     return (data / server.name / "store" / "meta.properties").exists()
 
 
@@ -58,10 +55,9 @@ def formatting(configuration: Path, jars: list[Path]) -> LaunchedProgram:
 
 
 def program(configuration: Path, jars: list[Path]) -> LaunchedProgram:
-    """Return how to run the broker."""
     return LaunchedProgram("kafka.Kafka", (str(configuration),), jars=tuple(jars))
 
 
 def not_ready(server: Server) -> str | None:
     """Return what keeps a broker from serving; None if nothing does. It listens once it does."""
-    return None if listens(server.ports["broker"], _ANSWER_TIMEOUT_S) else "it does not listen yet"
+    return None if listens(server.ports["broker"]) else "it does not listen yet"

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ha.hosts.cache import intact
-from ha.hosts.class_archives import archive_path
+from ha.hosts.cache import archive_path, intact
 from ha.hosts.java import FLAGS, find_java
 from ha.sandbox import faster_starts, jars
 from ha.sandbox.polling import SandboxError, ran
@@ -43,15 +42,9 @@ class Launcher:
     """The Java, the class path and the environment that all programs of one sandbox share."""
 
     def __init__(
-        self,
-        directory: Directory,
-        user: str,
-        progress: Callable[[str], None],
-        properties: Mapping[str, str] | None = None,
+        self, directory: Directory, user: str, progress: Callable[[str], None], properties: Mapping[str, str]
     ) -> None:
-        self._directory, self.progress = directory, progress
-        self._properties = dict(properties or {})
-        self._user = user
+        self._directory, self._user, self.progress, self._properties = directory, user, progress, properties
         java = find_java()
         self.java = java.path
         self._jars = jars.classpath(java.path, progress)
@@ -88,7 +81,7 @@ class Launcher:
             return
         # Without it everything works, only slower.
         with contextlib.suppress(SandboxError):
-            faster_starts.make_archive(self._archive, self.java, FLAGS, self._jars, lists=lists, progress=progress)
+            faster_starts.make_archive(self._archive, [str(self.java), *FLAGS], self._jars, lists, progress)
             self._has_archive = True
 
     def _command(self, name: str, program: LaunchedProgram) -> list[str]:
@@ -100,16 +93,12 @@ class Launcher:
             **self._properties,
             **program.properties,
         }
+        classpath = os.pathsep.join(map(str, [*(program.jars or self._jars), self._directory.conf]))
         return [
-            str(self.java),
-            *FLAGS,
-            *(() if program.jars else (self._shared_classes(scratch),)),
+            *(str(self.java), *FLAGS, *(() if program.jars else (self._shared_classes(scratch),))),
             f"-XX:ErrorFile={self._directory.logs / f'{name}-crash.log'}",
             *(f"-D{key}={value}" for key, value in properties.items()),
-            "-cp",
-            os.pathsep.join(map(str, [*(program.jars or self._jars), self._directory.conf])),
-            program.main,
-            *program.arguments,
+            *("-cp", classpath, program.main, *program.arguments),
         ]
 
     def _shared_classes(self, scratch: Path) -> str:
@@ -123,11 +112,11 @@ class Launcher:
         return inherited | {"HADOOP_CONF_DIR": str(self._directory.conf), "HADOOP_USER_NAME": self._user}
 
 
-def last_lines(log: Path, count: int = 8) -> str:
+def last_lines(log: Path) -> str:
     """Return the end of a log, introduced by its name, for an error message."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return f"its log {log} cannot be read."
-    shown = "\n".join(f"  {line[:300]}" for line in lines[-count:])
+    shown = "\n".join(f"  {line[:300]}" for line in lines[-8:])
     return f"the last lines of {log}:\n{shown}" if shown else f"its log {log} is empty."

@@ -40,7 +40,7 @@ def is_free(port: int) -> bool:
     return True
 
 
-def listens(port: int, seconds: float) -> bool:
+def listens(port: int, seconds: float = 2.0) -> bool:
     """Whether a server accepts a connection there within that time."""
     try:
         with socket.create_connection((LOOPBACK, port), seconds):

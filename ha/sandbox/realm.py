@@ -80,7 +80,6 @@ class Realm:
         (self.folder / "made").touch()
 
     def command(self) -> list[str]:
-        """Return how to run the centre."""
         return [program("krb5kdc"), "-n", "-r", REALM, "-P", str(self.folder / "pid")]
 
     def _run(self, name: str, *arguments: str) -> None:

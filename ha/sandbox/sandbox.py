@@ -41,7 +41,6 @@ class Sandbox:
 
     @property
     def directory(self) -> Path:
-        """Directory of all its files."""
         return self._directory.root
 
     def up(
@@ -90,7 +89,7 @@ class Sandbox:
     def status(self) -> list[ServerStatus]:
         """Return how each server is; empty if there is no sandbox in this directory."""
         state = self._directory.load()
-        return [status_of(server, state) for server in state.servers] if state is not None else []
+        return [status_of(server, state) for server in state.servers] if state else []
 
     def environment(self, user: str = USER) -> dict[str, str]:
         """Return the environment variables that make clients use this sandbox."""
@@ -138,7 +137,6 @@ class Sandbox:
         self._signal(name, signal.SIGCONT, "up")
 
     def wait_ready(self, name: str, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Wait until a server serves."""
         state = self._state()
         server = state.named(name)
         servers.wait_ready(self._directory, server, timeout_s)
@@ -279,7 +277,7 @@ class Sandbox:
 
     def _launcher(self, state: State, progress: Callable[[str], None] = _silent) -> Launcher:
         if self._cached_launcher is None:
-            properties = Secured(state).properties if state.secured else None
+            properties = Secured(state).properties if state.secured else {}
             self._cached_launcher = Launcher(self._directory, state.user, progress, properties)
         return self._cached_launcher
 

@@ -52,16 +52,14 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], log: Path) -> 
 
 def condition(identity: Identity | None) -> Condition:
     """Return whether that very process is up, stopped by SIGSTOP, or gone."""
-    if identity is None or identity.boot != boot_id():
+    letter = _letter(identity)
+    if identity is None or not letter:
         return "down"
-    stat = _stat(identity.pid)
-    if stat is None or stat[1] != identity.started:
-        return "down"
-    if stat[0] in "ZX":
+    if letter in "ZX":
         with contextlib.suppress(ChildProcessError):
             os.waitpid(identity.pid, os.WNOHANG)  # if it is our own child, only we can reap it
         return "down"
-    return "paused" if stat[0] in "Tt" else "up"
+    return "paused" if letter in "Tt" else "up"
 
 
 def send(identity: Identity | None, number: signal.Signals) -> bool:
@@ -87,7 +85,6 @@ def wait_gone(identity: Identity | None, timeout_s: float) -> bool:
 
 
 def boot_id() -> str:
-    """Return the id of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
@@ -100,18 +97,16 @@ def _pidfd(identity: Identity | None) -> Iterator[int | None]:
             descriptor = os.pidfd_open(identity.pid)
     try:
         # Look only after opening: what the descriptor holds now is what it will always hold.
-        yield descriptor if _is_there(identity) else None
+        yield descriptor if _letter(identity) else None
     finally:
         if descriptor is not None:
             os.close(descriptor)
 
 
-def _is_there(identity: Identity | None) -> bool:
-    """Return whether that very process still has its entry, be it dying or dead: its last threads may still run."""
-    if identity is None or identity.boot != boot_id():
-        return False
-    stat = _stat(identity.pid)
-    return stat is not None and stat[1] == identity.started
+def _letter(identity: Identity | None) -> str:
+    """Return the state of that very process, also if only its last threads run; empty if it has no entry any more."""
+    stat = _stat(identity.pid) if identity is not None and identity.boot == boot_id() else None
+    return stat[0] if identity is not None and stat is not None and stat[1] == identity.started else ""
 
 
 def _stat(pid: int) -> tuple[str, int] | None:

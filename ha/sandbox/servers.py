@@ -110,7 +110,6 @@ def stop(servers: Iterable[Server]) -> None:
 
 
 def kill(server: Server) -> None:
-    """End a server at once."""
     send(server.process, signal.SIGKILL)
     if not wait_gone(server.process, KILL_TIMEOUT_S):
         raise SandboxError(f"{server.name} survived SIGKILL for {KILL_TIMEOUT_S:.0f} seconds.")

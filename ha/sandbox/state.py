@@ -35,11 +35,8 @@ _PORTS: dict[Kind, tuple[str, ...]] = {
     "kafka": ("broker", "controller"),
 }
 _SECURE_PORTS: dict[Kind, tuple[str, ...]] = {
-    **_PORTS,
+    **{kind: tuple(use.replace("http", "https") for use in uses) for kind, uses in _PORTS.items()},
     "zookeeper": ("client", "quorum", "election", "secure"),
-    "journalnode": ("rpc", "https"),
-    "namenode": ("rpc", "https"),
-    "datanode": ("data", "https", "ipc"),
 }
 
 
@@ -51,6 +48,11 @@ class Server(msgspec.Struct):
     number: int  # counts from 1 within its kind
     ports: dict[str, int]  # by use, on loopback; the same for as long as the sandbox's data lives
     process: Identity | None = None  # that runs it, or ran it last
+
+    @property
+    def web(self) -> str:
+        """How its web server is asked, if it has one."""
+        return "https" if "https" in self.ports else "http"
 
 
 class State(msgspec.Struct):
@@ -68,11 +70,9 @@ class State(msgspec.Struct):
         return "localhost" if self.secured else LOOPBACK
 
     def of(self, kind: Kind) -> list[Server]:
-        """Return the servers of one kind."""
         return [server for server in self.servers if server.kind == kind]
 
     def add_kafka(self) -> None:
-        """Add a broker."""
         if self.secured:
             raise SandboxError(
                 "A secure sandbox has no Kafka, which would trust everybody: make another, without --secure."
@@ -81,16 +81,13 @@ class State(msgspec.Struct):
         self.servers.append(Server("kafka-1", "kafka", 1, ports))
 
     def named(self, name: str) -> Server:
-        """Return the server of that name."""
-        for server in self.servers:
-            if server.name == name:
-                return server
-        known = ", ".join(server.name for server in self.servers)
-        raise SandboxError(f"The sandbox has no server {name!r}; it has {known}.")
+        known = {server.name: server for server in self.servers}
+        if name not in known:
+            raise SandboxError(f"The sandbox has no server {name!r}; it has {', '.join(known)}.")
+        return known[name]
 
 
 def check_numbers(zookeepers: int, namenodes: int) -> None:
-    """Check the numbers of servers."""
     if zookeepers not in {1, 3} or namenodes not in {1, 2}:
         raise SandboxError("A sandbox has 1 or 3 ZooKeeper servers and 1 or 2 NameNodes.")
 
@@ -184,11 +181,12 @@ class Directory:
                 "choose a directory whose path has only ASCII letters, digits and the characters . _ - + = @ ~ in it."
             )
         try:
-            lock = self._acquire()
+            lock = self._try_lock()
         except tenacity.RetryError as error:
             raise SandboxError(f"Another command has been busy with {self.root} for too long.") from error
         except OSError as error:
             raise SandboxError(f"The sandbox's directory {self.root} cannot be used: {error}.") from error
+        assert lock is not None  # the retry gives up with an error, not with None
         with lock:
             yield
 
@@ -216,11 +214,6 @@ class Directory:
             raise
         lock.close()
         return None
-
-    def _acquire(self) -> IO[str]:
-        lock = self._try_lock()
-        assert lock is not None  # the retry above gives up with an error, not with None
-        return lock
 
 
 def default_directory() -> Path:

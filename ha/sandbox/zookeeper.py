@@ -1,5 +1,6 @@
 """ZooKeeper servers: their configuration, and their answers about their state."""
 
+import re
 import socket
 from pathlib import Path
 
@@ -50,27 +51,29 @@ def configure(server: Server, state: State, data: Path) -> Path:
 
 
 def program(server: Server, state: State, data: Path) -> LaunchedProgram:
-    """Return how to run a server."""
-    return LaunchedProgram(
-        main="org.apache.zookeeper.server.quorum.QuorumPeerMain",
-        arguments=(str(data / server.name / "zoo.cfg"),),
-        properties={
-            # A server that lost its quorum goes on answering reads to clients that accept that.
-            "readonlymode.enabled": "true",
-            # Its logs grow in steps of this many KB, instead of 64 MB per start.
-            "zookeeper.preAllocSize": "1024",
-            **(Secured(state).zookeeper_properties() if state.secured else {}),
-        },
-    )
+    properties = {
+        # A server that lost its quorum goes on answering reads to clients that accept that.
+        "readonlymode.enabled": "true",
+        # Its logs grow in steps of this many KB, instead of 64 MB per start.
+        "zookeeper.preAllocSize": "1024",
+        **(Secured(state).zookeeper_properties() if state.secured else {}),
+    }
+    main, configuration = "org.apache.zookeeper.server.quorum.QuorumPeerMain", data / server.name / "zoo.cfg"
+    return LaunchedProgram(main, (str(configuration),), properties)
 
 
 def mode(server: Server) -> str | None:
     """Return ``leader``, ``follower``, ``standalone`` or ``read-only``; None if it does not serve."""
-    answer = four_letters(server, "srvr")
-    for line in (answer or "").splitlines():
-        if line.startswith("Mode: "):
-            return line.removeprefix("Mode: ")
-    return None
+    chunks = []
+    try:
+        with socket.create_connection((LOOPBACK, server.ports["client"]), _ANSWER_TIMEOUT_S) as connection:
+            connection.sendall(b"srvr")
+            while chunk := connection.recv(65_536):
+                chunks.append(chunk)
+    except OSError:
+        return None
+    said = re.search(r"^Mode: (.*)$", b"".join(chunks).decode("utf-8", errors="replace"), re.MULTILINE)
+    return said[1] if said else None
 
 
 def not_ready(server: Server) -> str | None:
@@ -79,16 +82,3 @@ def not_ready(server: Server) -> str | None:
     if current is None:
         return "it does not serve yet"
     return "it has no quorum and only serves reads" if current == "read-only" else None
-
-
-def four_letters(server: Server, word: str) -> str | None:
-    """Return the answer to one of ZooKeeper's four-letter words; None if there is none within a second."""
-    chunks = []
-    try:
-        with socket.create_connection((LOOPBACK, server.ports["client"]), _ANSWER_TIMEOUT_S) as connection:
-            connection.sendall(word.encode("ascii"))
-            while chunk := connection.recv(65_536):
-                chunks.append(chunk)
-    except OSError:
-        return None
-    return b"".join(chunks).decode("utf-8", errors="replace")

@@ -4,15 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from ha.drill.asking import ASK_S, HA, asked, check_words
-from ha.drill.catalogue.operator_verbs import PATIENT
+from ha.drill.catalogue.operator_verbs import PATIENT, runs_of_late_contender
 from ha.drill.drill import Expected, drill
 from ha.drill.environment import Ability, DrillError, Environment, Member
-from ha.drill.fixture import CONTENDERS, Fixture
+from ha.drill.fixture import Fixture
 from ha.drill.ha_provider import HYBRID
-from ha.history.events import Ran
 from store.clock import now
 
 SERVERS = ("zookeeper", "journalnode", "namenode", "datanode")
@@ -28,22 +26,23 @@ ALIVE_S = 2.0  # for so long at most a replicator lives after its first round: s
 START_S = 240.0
 
 
-def _home(uri: str, name: str) -> str:
-    """Return a root beside the one of that URI."""
-    return f"{uri.rsplit('/', 1)[0]}/{name}"
-
-
 def _replicating(fixture: Fixture, there: str, name: str) -> Member:
     command = [*HA, "replica", "run", fixture.job.name, "--to", there, "--interval", "0.3"]
     return fixture.beside(name, command, ALONE)
 
 
+def _promote(fixture: Fixture, there: str, *flags: str) -> list[str]:
+    return ["replica", "promote", fixture.job.name, "--files", there, "--zookeeper", "", *flags]
+
+
 def _has(fixture: Fixture, there: str) -> dict[str, int]:
     """Return what the replica can be promoted to: the batch of each query."""
-    command = ("replica", "promote", fixture.job.name, "--files", there, "--dry-run", "--zookeeper", "")
     for left in reversed(range(TRIES)):
         try:
-            return {each["query"]: each["batch"] for each in asked(fixture, *command)["queries"]}
+            return {
+                each["query"]: each["batch"]
+                for each in asked(fixture, *_promote(fixture, there, "--dry-run"))["queries"]
+            }
         except DrillError:  # another leader of the replica has just begun, or the store is slow
             if not left:
                 raise
@@ -55,13 +54,6 @@ def _run_there(fixture: Fixture, output: str, variables: Mapping[str, str]) -> M
     job = fixture.job
     program = ["python", job.driver, "--input", job.input, "--output", output, "--only", "totals"]
     return fixture.beside("there", [*HA, "run", job.name, "--contender", "there", "--", *program], variables)
-
-
-def _finish_there(fixture: Fixture, there: Member) -> None:
-    fixture.finish()
-    fixture.wait_for("the end at the other side", lambda: not there.running, START_S)
-    if there.exit_code:
-        raise DrillError(f"The job at the other side failed: {there.log().strip()[-300:]}")
 
 
 def _until_it_moves(fixture: Fixture, replicator: Member) -> None:
@@ -79,16 +71,10 @@ def _batches(fixture: Fixture, second: Environment, output: str) -> int:
         return 0
 
 
-@drill(
-    "cluster-lost",
-    "all servers of the job's cluster are killed; its replica at another one is promoted, and counts to the end",
-    "clusters",
-    # A later contender at the old side has to lead for a moment, to see that there is nothing to do.
-    Expected((0, 3), blind=True),
-    Ability.CLUSTER,
-    setup=replace(PATIENT, clusters=2),
-)
-def _cluster_lost(fixture: Fixture) -> None:
+# A later contender at the old side has to lead for a moment, to see that there is nothing to do.
+@drill("clusters", Expected((0, 3), blind=True), Ability.CLUSTER, setup=replace(PATIENT, clusters=2))
+def cluster_lost(fixture: Fixture) -> None:
+    """All servers of the job's cluster are killed; its replica at another one is promoted, and counts to the end."""
     first, second, job = fixture.environment, fixture.second, fixture.job
     assert second is not None, "the setup asks for it"
     here, there = first.variables()["HA_FILES"], second.variables()["HA_FILES"]
@@ -101,7 +87,8 @@ def _cluster_lost(fixture: Fixture) -> None:
             first.cluster.kill(server)
         lost = now()
         output = f"{second.scratch}/{job.name}/output"
-        promoted = _promoted(fixture, second, there)
+        command = [*HA, *_promote(fixture, there, "--yes", "--json")]
+        promoted = json.loads(second.call(command, fixture.folder, START_S))
         fixture.measures["promoted_seconds"] = round(now() - lost, 3)
         run = _run_there(fixture, output, {**second.variables(), "HA_HISTORY": ""})
         totals = f"{output}/totals"
@@ -111,39 +98,26 @@ def _cluster_lost(fixture: Fixture) -> None:
         fixture.check("each query is promoted", set(batches) == {"words", "counts", "totals"}, f"{batches}")
         first.up(fixture.say)
     _check_fenced(fixture, here, there)
-    _finish_there(fixture, run)
+    fixture.finish()
+    fixture.await_end(run, START_S)
     fixture.outcomes = [totals]
-
-
-def _promoted(fixture: Fixture, second: Environment, there: str) -> dict[str, Any]:
-    command = [*HA, "replica", "promote", fixture.job.name, "--files", there, "--zookeeper", "", "--yes", "--json"]
-    found: dict[str, Any] = json.loads(second.call(command, fixture.folder, START_S))
-    return found
 
 
 def _check_fenced(fixture: Fixture, here: str, there: str) -> None:
     """The old side is back: it is told, and a contender there runs nothing."""
-    asked(
-        fixture, "replica", "promote", fixture.job.name, "--files", there, "--old-files", here, "--yes", seconds=START_S
-    )
-    since = now()
-    late = fixture.contend(CONTENDERS[0])
-    fixture.wait_for("the end of a contender at the old side", lambda: not late.running)
-    runs = sum(isinstance(each, Ran) and each.running and each.at > since for each in fixture.observer.events)
+    told = ("--files", there, "--old-files", here, "--yes")
+    asked(fixture, "replica", "promote", fixture.job.name, *told, seconds=START_S)
+    runs = runs_of_late_contender(fixture)
     fixture.check("the old side is fenced", not runs, f"a contender there has started its command {runs} times")
 
 
 # --- replicate-under-kills
 
 
-@drill(
-    "replicate-under-kills",
-    f"the process that replicates the job is killed {KILLS} times; the replica is promotable each time",
-    "clusters",
-    setup=PATIENT,
-)
-def _under_kills(fixture: Fixture) -> None:
-    there = _home(fixture.environment.variables()["HA_FILES"], "replicas")
+@drill("clusters", setup=PATIENT)
+def replicate_under_kills(fixture: Fixture) -> None:
+    """The process that replicates the job is killed 12 times; the replica is promotable each time."""
+    there = f"{fixture.environment.variables()['HA_FILES'].rsplit('/', 1)[0]}/replicas"
     once = [*HA, "replica", "run", fixture.job.name, "--to", there, "--once"]
     fixture.let("replicated-first", once, START_S, ALONE)
     random, seen, back = Random(0), _has(fixture, there), 0  # noqa: S311  # drawn points, not secrets
@@ -161,20 +135,9 @@ def _under_kills(fixture: Fixture) -> None:
     fixture.check("promotable each time, and never to less", promotable, f"{KILLS} kills; from {first} to {seen}")
     fixture.let("replicated-last", once, START_S, ALONE)
     asked(fixture, "checkpoint", "verify", f"{fixture.job.name}.replica", "--files", there, seconds=START_S)
-    asked(
-        fixture,
-        "replica",
-        "promote",
-        fixture.job.name,
-        "--files",
-        there,
-        "--force",
-        "--yes",
-        "--zookeeper",
-        "",
-        seconds=START_S,
-    )
+    asked(fixture, *_promote(fixture, there, "--force", "--yes"), seconds=START_S)
     output = f"{fixture.job.directory}/there"
     run = _run_there(fixture, output, {**ALONE, "HA_FILES": there})
-    _finish_there(fixture, run)
+    fixture.finish()
+    fixture.await_end(run, START_S)
     check_words(fixture, "a job started from the replica counts every word once", f"{output}/totals", f"{seen}")

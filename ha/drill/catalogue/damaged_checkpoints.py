@@ -56,14 +56,11 @@ def _files(fixture: Fixture) -> list[str]:
     return found
 
 
-@drill(
-    "checkpoint-damaged",
-    "each kind of file is lost from a checkpoint; every hole is found, and the job goes on from the newest batch "
-    "that can be continued",
-    "checkpoints",
-    Expected((1, 4)),
-)
-def _damaged(fixture: Fixture) -> None:
+@drill("checkpoints", Expected((1, 4)))
+def checkpoint_damaged(fixture: Fixture) -> None:
+    """Each kind of file is lost from a checkpoint; every hole is found, and the job goes on from the newest batch
+    that can be continued.
+    """  # noqa: D205  # it is a title
     fixture.wait_for(
         "a whole version of the state", lambda: any(each.endswith(".zip") for each in _files(fixture)), WHOLE_S
     )
@@ -118,13 +115,9 @@ def _bad(job: DrillJob, name: str) -> list[str]:
     return [*HYBRID.contend(job, name), "--twice"]
 
 
-@drill(
-    "rewind-after-bad-deploy",
-    "a version that counts wrongly is deployed; the query is put back to the batch before it, with its output",
-    "checkpoints",
-    Expected((2, 6)),
-)
-def _rewind(fixture: Fixture) -> None:
+@drill("checkpoints", Expected((2, 6)))
+def rewind_after_bad_deploy(fixture: Fixture) -> None:
+    """A version that counts wrongly is deployed; the query is put back to the batch before it, with its output."""
     with fixture.fault("a version is deployed that counts each word twice, and is noticed after some batches"):
         fixture.stop()
         good = max(each["batch"] for each in _verified(fixture) if each["condition"].startswith("restorable"))
@@ -160,10 +153,8 @@ def _rescaled(fixture: Fixture, partitions: int) -> float:
     command = _rescaling(fixture, partitions)
     _leads(fixture, command, before)
     began = now()
-    fixture.wait_for("the end of the rescale", lambda: not command.running, RESCALE_S)
-    if command.exit_code:
-        raise DrillError(f"The rescale failed: {command.log().strip()[-300:]}")
-    said = json.loads(next(line for line in command.log().splitlines() if line.startswith("{")))
+    log = fixture.await_end(command, RESCALE_S)
+    said = json.loads(next(line for line in log.splitlines() if line.startswith("{")))
     same = bool(said["states"]) and all(each["hash"] is not None for each in said["states"])
     keys = sum(each["keys"] for each in said["states"])
     done = f"from {said['present']} to {partitions} partitions, {keys} keys"
@@ -193,14 +184,11 @@ def _killed(fixture: Fixture, wanted: int, after: float, *, all_of_it: bool) -> 
     return in_time
 
 
-@drill(
-    "rescale-under-kills",
-    f"the state goes to {STEPS[0]}, {STEPS[1]} and {STEPS[2]} partitions, and the command that does it is killed "
-    f"{RESCALE_KILLS} times; the query starts each time",
-    "checkpoints",
-    Expected((2 * RESCALE_KILLS, 4 * RESCALE_KILLS + 8)),
-)
-def _rescale_under_kills(fixture: Fixture) -> None:
+@drill("checkpoints", Expected((2 * RESCALE_KILLS, 4 * RESCALE_KILLS + 8)))
+def rescale_under_kills(fixture: Fixture) -> None:
+    """The state goes to 8, 32 and 5 partitions, and the command that does it is killed 6 times; the query starts each
+    time.
+    """  # noqa: D205  # it is a title
     first, second, third = STEPS
     random, found = Random(0), Counter[str]()  # noqa: S311  # drawn points, not secrets
     with fixture.fault(f"the query goes to {first}, {second} and {third} state partitions; {RESCALE_KILLS} kills"):

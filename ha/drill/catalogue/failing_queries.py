@@ -3,7 +3,6 @@
 from typing import Literal
 
 from ha.drill.asking import (
-    Shown,
     asked,
     check_named,
     check_recovered,
@@ -14,7 +13,7 @@ from ha.drill.asking import (
     state,
     trouble,
 )
-from ha.drill.drill import Action, drill
+from ha.drill.drill import drill
 from ha.drill.fixture import Fixture, Setup
 from ha.drill.ha_provider import WORD_REGIONS
 from store.clock import now
@@ -43,54 +42,40 @@ def done_by_others(fixture: Fixture, since: float) -> int:
     return sum(each.query in OTHERS for each in fixture.observer.completed(since))
 
 
-def _check_restarted(fixture: Fixture, before: dict[str, Shown]) -> None:
+def _goes_on(fixture: Fixture, what: Literal["fail", "hang"], limit: float, promise: str, cause: str) -> None:
+    """Let a batch of ``counts`` go wrong: its region restarts in time, and the others do not notice."""
+    before = queries(fixture)
+    with fixture.fault(f"a batch of counts, one of three queries, is to {what}"):
+        batch = trouble(fixture, "counts", what)
+        began = now()
+        fixture.wait_for(f"batch {batch} of counts", lambda: fixture.observer.has_completed("counts", batch))
+    check_recovered(fixture, began, limit, promise)
+    fixture.await_batches(2, query="counts")
+    fixture.await_batches(1, query="totals")
     after = queries(fixture)
     again = all(after[name].run_id != before[name].run_id and after[name].state == "RUNNING" for name in REGION)
     found = ", ".join(f"{name}: {after[name].state}, {after[name].restarts} restarts" for name in REGION)
     fixture.check("its region runs again", again, found)
+    check_untouched(fixture, OTHERS, before, done_by_others(fixture, began))
+    check_named(fixture, "counts", cause)
 
 
-def _goes_on(what: Literal["fail", "hang"], limit: float, promise: str, cause: str) -> Action:
-    """Let a batch of ``counts`` go wrong: its region restarts in time, and the others do not notice."""
-
-    def action(fixture: Fixture) -> None:
-        before = queries(fixture)
-        with fixture.fault(f"a batch of counts, one of three queries, is to {what}"):
-            batch = trouble(fixture, "counts", what)
-            began = now()
-            fixture.wait_for(f"batch {batch} of counts", lambda: fixture.observer.has_completed("counts", batch))
-        check_recovered(fixture, began, limit, promise)
-        fixture.await_batches(2, query="counts")
-        fixture.await_batches(1, query="totals")
-        _check_restarted(fixture, before)
-        check_untouched(fixture, OTHERS, before, done_by_others(fixture, began))
-        check_named(fixture, "counts", cause)
-
-    return action
+@drill("queries", setup=REGIONS)
+def query_dies(fixture: Fixture) -> None:
+    """One of three declared queries fails once; its region restarts in place, and the other loses no batch."""
+    _goes_on(fixture, "fail", RESTART_S, "the restart", "wants the query counts to fail")
 
 
-drill(
-    "query-dies",
-    "one of three declared queries fails once; its region restarts in place, and the other loses no batch",
-    "queries",
-    setup=REGIONS,
-)(_goes_on("fail", RESTART_S, "the restart", "wants the query counts to fail"))
-
-drill(
-    "hang-batch",
-    "a batch of one of three queries hangs for good; it is interrupted, and its region restarts in place",
-    "hangs",
-    setup=HANGS,
-)(_goes_on("hang", BATCH_TIMEOUT_S + RESTART_S, "batch timeout + 5 s", f"more than {BATCH_TIMEOUT_S:g} s"))
+@drill("hangs", setup=HANGS)
+def hang_batch(fixture: Fixture) -> None:
+    """A batch of one of three queries hangs for good; it is interrupted, and its region restarts in place."""
+    limit, cause = BATCH_TIMEOUT_S + RESTART_S, f"more than {BATCH_TIMEOUT_S:g} s"
+    _goes_on(fixture, "hang", limit, "batch timeout + 5 s", cause)
 
 
-@drill(
-    "region-dies",
-    "a poisoned query brings its region down, and no other; healed, the job is restarted in place",
-    "queries",
-    setup=REGIONS,
-)
-def _region_dies(fixture: Fixture) -> None:
+@drill("queries", setup=REGIONS)
+def region_dies(fixture: Fixture) -> None:
+    """A poisoned query brings its region down, and no other; healed, the job is restarted in place."""
     before = queries(fixture)
     with fixture.fault(f"counts is poisoned: each of its batches fails, and its region may restart {ATTEMPTS} times"):
         poison(fixture, "counts")

@@ -30,9 +30,9 @@ def wake(fixture: Fixture, active: str, other: str) -> None:
         fixture.cluster.failover(other)
 
 
-@drill("namenode-killed", "the active NameNode is killed, and the other one takes over", "hdfs", quick=True)
-def kill_active(fixture: Fixture) -> None:
-    """Kill the active NameNode; the other one takes over."""
+@drill("hdfs", quick=True)
+def namenode_killed(fixture: Fixture) -> None:
+    """The active NameNode is killed, and the other one takes over."""
     active, other = pair(fixture)
     with fixture.fault(f"{active}, the active NameNode, is killed; {other} takes over"):
         fixture.cluster.kill(active)
@@ -42,8 +42,9 @@ def kill_active(fixture: Fixture) -> None:
     fixture.await_batches()
 
 
-@drill("namenode-paused", "the active NameNode is paused for 30 s", "hdfs")
-def _pause_active(fixture: Fixture) -> None:
+@drill("hdfs")
+def namenode_paused(fixture: Fixture) -> None:
+    """The active NameNode is paused for 30 s."""
     active, other = pair(fixture)
     with fixture.fault(f"{active}, the active NameNode, is paused for {PAUSE_S:.0f} s"):
         fixture.cluster.pause(active)
@@ -51,15 +52,10 @@ def _pause_active(fixture: Fixture) -> None:
         wake(fixture, active, other)
 
 
-@drill(
-    "hdfs-gone",
-    "HDFS is gone for twice the long ttl; the driver stops, and a leader is elected when HDFS is back",
-    "hdfs",
-    # The leader stops itself, so ZooKeeper has no record; without HDFS no reader can tell what that means.
-    Expected((1, 1), _LATE, blind=True),
-    setup=Setup(settings={"long_ttl": 20.0}),
-)
-def _gone(fixture: Fixture) -> None:
+# The leader stops itself, so ZooKeeper has no record; without HDFS no reader can tell what that means.
+@drill("hdfs", Expected((1, 1), _LATE, blind=True), setup=Setup(settings={"long_ttl": 20.0}))
+def hdfs_gone(fixture: Fixture) -> None:
+    """HDFS is gone for twice the long ttl; the driver stops, and a leader is elected when HDFS is back."""
     active, other = pair(fixture)
     long_ttl = fixture.durations["long_ttl"]
     with fixture.fault(f"all of HDFS is gone, for {GONE_S:.0f} s at a long ttl of {long_ttl:.0f} s"):
@@ -67,45 +63,39 @@ def _gone(fixture: Fixture) -> None:
         fixture.cluster.failover(active)
 
 
-@drill(
-    "datanodes-down",
-    "all DataNodes are down for 20 s; leases need none, so the leader stays, but Spark cannot write files",
-    "hdfs",
-    # A driver ends at the first file that it cannot write; the next contender may fail in the same way.
-    Expected((0, 3)),
-)
-def _datanodes_down(fixture: Fixture) -> None:
+# A driver ends at the first file that it cannot write; the next contender may fail in the same way.
+@drill("hdfs", Expected((0, 3)))
+def datanodes_down(fixture: Fixture) -> None:
+    """All DataNodes are down for 20 s; leases need none, so the leader stays, but Spark cannot write files."""
     with fixture.fault(f"all DataNodes are down for {OUTAGE_S:.0f} s"):
         fixture.without(fixture.cluster.names("datanode"), OUTAGE_S, fixture.cluster.kill)
 
 
-@drill(
-    "safe-mode",
-    "HDFS refuses all writes for 20 s; Spark's driver ends, and no process can claim the job before that is over",
-    "hdfs",
-    Expected((1, 1), _LATE),
-)
-def _safe_mode(fixture: Fixture) -> None:
+@drill("hdfs", Expected((1, 1), _LATE))
+def safe_mode(fixture: Fixture) -> None:
+    """HDFS refuses all writes for 20 s; Spark's driver ends, and no process can claim the job before that is over."""
     with fixture.fault(f"HDFS is in safe mode for {OUTAGE_S:.0f} s"):
         fixture.cluster.safe_mode(on=True)
         fixture.run_for(OUTAGE_S)
         fixture.cluster.safe_mode(on=False)
 
 
-@drill("journal-quorum-lost", "the JournalNodes have no quorum for 20 s", "hdfs")
-def _journals_lost(fixture: Fixture) -> None:
+@drill("hdfs")
+def journal_quorum_lost(fixture: Fixture) -> None:
+    """The JournalNodes have no quorum for 20 s."""
     lost, (_, other) = fixture.cluster.names("journalnode")[:2], pair(fixture)
     with fixture.fault(f"the JournalNodes have no quorum for {OUTAGE_S:.0f} s; the active NameNode ends itself"):
         fixture.without(lost, OUTAGE_S, fixture.cluster.kill)
         fixture.cluster.failover(other)
 
 
-@drill("namenodes-switched-repeatedly", "orderly switches and kills in turn", "hdfs")
-def _switches(fixture: Fixture) -> None:
+@drill("hdfs")
+def namenodes_switched_repeatedly(fixture: Fixture) -> None:
+    """Orderly switches and kills in turn."""
     for number in range(ROUNDS):
         active, other = pair(fixture)
         with fixture.fault(f"HDFS switches from {active} to {other}"):
             fixture.cluster.failover(other)
         fixture.await_batches()
         if number < ROUNDS - 1:
-            kill_active(fixture)
+            namenode_killed(fixture)

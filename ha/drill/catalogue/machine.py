@@ -1,6 +1,6 @@
 """Machines fail: clocks jump, disks fill up, memory runs out."""
 
-from ha.drill.drill import Expected, bound, drill
+from ha.drill.drill import STAYS, Expected, bound, drill
 from ha.drill.environment import Ability
 from ha.drill.fixture import Fixture, Setup
 
@@ -11,16 +11,10 @@ DRIVER_END_S = 10.0
 """Until a driver without its Java virtual machine has ended, and its sidecar has given the leadership back."""
 
 
-@drill(
-    "clocks-shifted",
-    "every wall clock jumps by an hour, every second one backwards, and back",
-    "machine",
-    Expected(),
-    Ability.CLOCK,
-    # Spark waits for the end of an interval by the wall clock; a clock set back an hour means an hour.
-    setup=Setup(interval=0.0),
-)
-def _shift_clocks(fixture: Fixture) -> None:
+# Spark waits for the end of an interval by the wall clock; a clock set back an hour means an hour.
+@drill("machine", STAYS, Ability.CLOCK, setup=Setup(interval=0.0))
+def clocks_shifted(fixture: Fixture) -> None:
+    """Every wall clock jumps by an hour, every second one backwards, and back."""
     hosts = fixture.environment.hosts()
     with fixture.fault("every clock is shifted by an hour, every second one backwards"):
         for number, each in enumerate(hosts):
@@ -31,8 +25,9 @@ def _shift_clocks(fixture: Fixture) -> None:
         fixture.run_for(SHIFTED_S / 2)
 
 
-@drill("disk-full", "the disk of the leading sidecar is full for 15 s", "machine", Expected((0, 1)), Ability.LIMITS)
-def _fill_disk(fixture: Fixture) -> None:
+@drill("machine", Expected((0, 1)), Ability.LIMITS)
+def disk_full(fixture: Fixture) -> None:
+    """The disk of the leading sidecar is full for 15 s."""
     leader = fixture.leader
     with fixture.fault(f"the disk of {leader.name} is full for {FULL_S:.0f} s"):
         leader.fill_disk()
@@ -40,14 +35,9 @@ def _fill_disk(fixture: Fixture) -> None:
         leader.clear_disk()
 
 
-@drill(
-    "out-of-memory",
-    "memory runs out, and the kernel ends the driver",
-    "machine",
-    Expected((1, 1), bound("the driver's end", more=DRIVER_END_S)),
-    Ability.LIMITS,
-)
-def _run_out_of_memory(fixture: Fixture) -> None:
+@drill("machine", Expected((1, 1), bound("the driver's end", more=DRIVER_END_S)), Ability.LIMITS)
+def out_of_memory(fixture: Fixture) -> None:
+    """Memory runs out, and the kernel ends the driver."""
     leader = fixture.leader
 
     def exhaust() -> None:

@@ -4,7 +4,7 @@ import re
 
 from ha.drill.asking import ASK_S, HA, asked, check_words, client, heal, poison, queries, state
 from ha.drill.catalogue.failing_queries import STOP_GRACE
-from ha.drill.catalogue.hdfs import kill_active
+from ha.drill.catalogue.hdfs import namenode_killed
 from ha.drill.drill import Expected, drill
 from ha.drill.environment import Member
 from ha.drill.fixture import CONTENDERS, Fixture, Setup
@@ -48,13 +48,9 @@ def _restart(fixture: Fixture, expected: list[str]) -> None:
     fixture.check("the newest version runs", found == expected, f"releases that were started: {', '.join(found)}")
 
 
-@drill(
-    "upgrade",
-    "a new version is submitted and the job restarted, then rolled back; the leader stays",
-    "upgrade",
-    setup=Setup(program=WORD_REGIONS, before=lambda fixture: _submit(fixture, 1), contend=_stored),
-)
-def _upgrade(fixture: Fixture) -> None:
+@drill("upgrade", setup=Setup(program=WORD_REGIONS, before=lambda fixture: _submit(fixture, 1), contend=_stored))
+def upgrade(fixture: Fixture) -> None:
+    """A new version is submitted and the job restarted, then rolled back; the leader stays."""
     with fixture.fault("release 2 is submitted, and the job is restarted"):
         _submit(fixture, 2)
         _restart(fixture, ["1", "2"])
@@ -89,29 +85,29 @@ def _starts(fixture: Fixture, since: float) -> int:
     return sum(isinstance(each, Ran) and each.running and each.at > since for each in fixture.observer.events)
 
 
+def runs_of_late_contender(fixture: Fixture) -> int:
+    """Start a contender that has nothing to do; return how often it has started its command until it ended."""
+    since = now()
+    late = fixture.contend(CONTENDERS[0])
+    fixture.wait_for("the end of one that comes late", lambda: not late.running)
+    return _starts(fixture, since)
+
+
 def _cancel(fixture: Fixture, while_what: str) -> None:
     """Cancel the job: it ends, and a contender that comes later runs nothing."""
     asked(fixture, "job", "cancel", fixture.job.name)
     contenders = fixture.contenders
     fixture.wait_for("the contenders' end", lambda: not any(each.running for each in contenders.values()))
     ended = state(fixture)
-    since = now()
-    late = fixture.contend(CONTENDERS[0])
-    fixture.wait_for("the end of one that comes late", lambda: not late.running)
-    runs = _starts(fixture, since)
+    runs = runs_of_late_contender(fixture)
     detail = f"{while_what}: {ended}; a contender that came later has started its command {runs} times"
     fixture.check("cancelled for good", (ended, runs) == ("CANCELED", 0), detail)
 
 
-@drill(
-    "cancel-while-failing",
-    "a job is cancelled while a region of it restarts, and while its program fails at each start",
-    "requests",
-    # Those that come later have to lead for a moment, to see that there is nothing to do.
-    Expected((1, 8)),
-    setup=PATIENT,
-)
-def _cancel_while_failing(fixture: Fixture) -> None:
+# Those that come later have to lead for a moment, to see that there is nothing to do.
+@drill("requests", Expected((1, 8)), setup=PATIENT)
+def cancel_while_failing(fixture: Fixture) -> None:
+    """A job is cancelled while a region of it restarts, and while its program fails at each start."""
     with fixture.fault("counts is poisoned for ever, and the job is cancelled between two restarts of its region"):
         poison(fixture, "counts")
         fixture.wait_for("two restarts", lambda: queries(fixture)["counts"].restarts >= 2)  # noqa: PLR2004
@@ -163,20 +159,15 @@ def _without_zookeeper(fixture: Fixture) -> None:
 
 FIRE = (
     ("the leader is killed", _kill_leader),
-    ("HDFS fails over, and its active NameNode is killed", kill_active),
+    ("HDFS fails over, and its active NameNode is killed", namenode_killed),
     (f"ZooKeeper is away for {OUTAGE_S:.0f} s", _without_zookeeper),
     ("nothing happens", lambda _: None),
 )
 
 
-@drill(
-    "savepoint-under-fire",
-    "the leader, the active NameNode and ZooKeeper die while savepoints are taken",
-    "requests",
-    Expected((1, 1)),
-    setup=PATIENT,
-)
-def _under_fire(fixture: Fixture) -> None:
+@drill("requests", Expected((1, 1)), setup=PATIENT)
+def savepoint_under_fire(fixture: Fixture) -> None:
+    """The leader, the active NameNode and ZooKeeper die while savepoints are taken."""
     saving = {}
     for number, (what, fire) in enumerate(FIRE, 1):
         with fixture.fault(f"a savepoint is asked for; {what} meanwhile"):

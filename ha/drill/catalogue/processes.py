@@ -3,7 +3,7 @@
 import re
 
 from ha.drill.asking import Shown, queries
-from ha.drill.drill import SUCCEEDED, Action, Expected, bound, drill
+from ha.drill.drill import STAYS, SUCCEEDED, Expected, bound, drill
 from ha.drill.environment import Ability
 from ha.drill.fixture import READERS, Fixture, Setup
 from ha.drill.ha_provider import NEXT_VERSION, STEADY_WORDS, WITH_ENGINE
@@ -15,15 +15,9 @@ DRIVER_END_S = 8.0
 """Until a driver that lost a process has ended: five seconds for the rest of its group, and what Spark takes."""
 
 
-@drill(
-    "kill-sidecar",
-    "kill -9 of the leading sidecar; its driver dies with it and a standby takes over",
-    "kills",
-    SUCCEEDED,
-    baselines=True,
-    quick=True,
-)
-def _kill_sidecar(fixture: Fixture) -> None:
+@drill("kills", SUCCEEDED, baselines=True, quick=True)
+def kill_sidecar(fixture: Fixture) -> None:
+    """Kill -9 of the leading sidecar; its driver dies with it and a standby takes over."""
     leader = fixture.leader
     fixture.fault_at_once(f"kill -9 of the leading sidecar, {leader.name}", lambda: fixture.lose(leader, leader.kill))
 
@@ -39,15 +33,9 @@ PATIENCE = {"session_timeout": 20.0, "short_ttl": 20.0, "adopt_within": 20.0}
 REATTACHES = re.compile(r"words runs, and is reattached ([0-9.]+) s")
 
 
-@drill(
-    "sidecar-killed-and-back",
-    "kill -9 of the leading sidecar, three times; the next one on its host takes up the driver, which runs on",
-    "kills",
-    Expected(),
-    Ability.RETURN,
-    setup=Setup(settings=PATIENCE),
-)
-def _kill_sidecar_which_comes_back(fixture: Fixture) -> None:
+@drill("kills", STAYS, Ability.RETURN, setup=Setup(settings=PATIENCE))
+def sidecar_killed_and_back(fixture: Fixture) -> None:
+    """Kill -9 of the leading sidecar, three times; the next one on its host takes up the driver, which runs on."""
     name, epoch = fixture.leader.name, fixture.epoch
     worst = max(_succession(fixture, name, number) for number in range(1, SUCCESSIONS + 1))
     _check_started_once(fixture, "driver", name, epoch, worst)
@@ -78,14 +66,13 @@ def _adopted(fixture: Fixture) -> list[Granted]:
 
 
 @drill(
-    "program-killed-and-back",
-    "kill -9 of the program and of the sidecar, in turn; Spark and its query go on, and are adopted each time",
     "kills",
-    Expected(),
+    STAYS,
     Ability.RETURN,
     setup=Setup(settings={**PATIENCE, "stop_grace": 10.0}, program=STEADY_WORDS, contend=WITH_ENGINE),
 )
-def _kill_program_which_comes_back(fixture: Fixture) -> None:
+def program_killed_and_back(fixture: Fixture) -> None:
+    """Kill -9 of the program and of the sidecar, in turn; Spark and its query go on, and are adopted each time."""
     name, epoch = fixture.leader.name, fixture.epoch
     fixture.await_batches(2, query="words")
     fixture.wait_for("queries that run", lambda: all(each.state == "RUNNING" for each in queries(fixture).values()))
@@ -118,58 +105,37 @@ def _reattachments(fixture: Fixture, name: str) -> list[float]:
 # --- what runs below a sidecar, and whole hosts
 
 
-def _kill_child(kind: str) -> Action:
-    def action(fixture: Fixture) -> None:
-        leader = fixture.leader
-        fixture.fault_at_once(f"kill -9 of the {kind} of {leader.name}", lambda: fixture.strike(leader, "kill", kind))
-
-    return action
-
-
 _DRIVER_ENDS = Expected((1, 1), bound("the driver's end", more=DRIVER_END_S))
 
-drill(
-    "kill-driver",
-    "kill -9 of the driver only; the sidecar gives the leadership back",
-    "kills",
-    _DRIVER_ENDS,
-    baselines=True,
-)(_kill_child("driver"))
 
-drill(
-    "kill-jvm",
-    "kill -9 of the Java virtual machine under the driver; the leadership follows it",
-    "kills",
-    _DRIVER_ENDS,
-    baselines=True,
-)(_kill_child("jvm"))
+def _kill_child(fixture: Fixture, kind: str) -> None:
+    leader = fixture.leader
+    fixture.fault_at_once(f"kill -9 of the {kind} of {leader.name}", lambda: fixture.strike(leader, "kill", kind))
 
 
-@drill(
-    "lose-host",
-    "the leader's host is lost: every packet to it vanishes without an error",
-    "kills",
-    SUCCEEDED,
-    Ability.HOST,
-    baselines=True,
-    quick=True,
-)
-def _lose_host(fixture: Fixture) -> None:
+@drill("kills", _DRIVER_ENDS, baselines=True)
+def kill_driver(fixture: Fixture) -> None:
+    """Kill -9 of the driver only; the sidecar gives the leadership back."""
+    _kill_child(fixture, "driver")
+
+
+@drill("kills", _DRIVER_ENDS, baselines=True)
+def kill_jvm(fixture: Fixture) -> None:
+    """Kill -9 of the Java virtual machine under the driver; the leadership follows it."""
+    _kill_child(fixture, "jvm")
+
+
+@drill("kills", SUCCEEDED, Ability.HOST, baselines=True, quick=True)
+def lose_host(fixture: Fixture) -> None:
+    """The leader's host is lost: every packet to it vanishes without an error."""
     leader = fixture.leader
     what = f"the host of {leader.name} is lost: no answer, no refusal"
     fixture.fault_at_once(what, lambda: fixture.lose(leader, leader.lose))
 
 
-@drill(
-    "leader-paused",
-    "the leader is paused for twice the session timeout and woken in the middle of a batch",
-    "pauses",
-    SUCCEEDED,
-    baselines=True,
-    quick=True,
-    setup=Setup(dwell=2.0),
-)
-def _pause_leader(fixture: Fixture) -> None:
+@drill("pauses", SUCCEEDED, baselines=True, quick=True, setup=Setup(dwell=2.0))
+def leader_paused(fixture: Fixture) -> None:
+    """The leader is paused for twice the session timeout and woken in the middle of a batch."""
     leader, epoch = fixture.leader, fixture.epoch
     fixture.await_batches(1)  # so that the next one has just begun
     seconds = 2 * fixture.durations["session_timeout"]
@@ -188,13 +154,9 @@ def _pause_leader(fixture: Fixture) -> None:
 NEXT_VERSION_S = 5.0  # time for which readers of the old version meet the records of the new one
 
 
-@drill(
-    "rolling-upgrade",
-    "a standby is upgraded to another record format, leads, and is downgraded again",
-    "upgrade",
-    Expected((2, 2)),
-)
-def _roll(fixture: Fixture) -> None:
+@drill("upgrade", Expected((2, 2)))
+def rolling_upgrade(fixture: Fixture) -> None:
+    """A standby is upgraded to another record format, leads, and is downgraded again."""
     new = fixture.standby
     with fixture.fault(f"{new.name} runs the next version, with another format of records"):
         fixture.contend(new.name, NEXT_VERSION)
@@ -218,15 +180,14 @@ WITHOUT_AGENT_S = 5.0
 """Time that readers do without an agent; in the sandbox, where all are on one host, a sidecar's agent takes over."""
 
 
+# The leader is killed once the frozen agent's snapshots have run out.
 @drill(
-    "agent-frozen-and-killed",
-    "the agent of the readers' host is frozen while the leader is killed, woken, and killed itself",
     "agent",
-    # The leader is killed once the frozen agent's snapshots have run out.
     Expected((1, 1), bound("a tenth of audit + session timeout + 1 s", "session_timeout", more=4.0)),
     setup=Setup(agent=True),
 )
-def _freeze_and_kill(fixture: Fixture) -> None:
+def agent_frozen_and_killed(fixture: Fixture) -> None:
+    """The agent of the readers' host is frozen while the leader is killed, woken, and killed itself."""
     _await_answers(fixture, "the agent")
     leader, epoch = fixture.leader, fixture.epoch
     with fixture.fault(f"the readers' agent is frozen, and {leader.name} is killed meanwhile"):

@@ -60,7 +60,8 @@ class Mirror:
         tree = Tree(self._source, f"{self._job}/{leader}")
         found = contents(tree)
         self._copy(tree, found, may_go_on, last=True)
-        bars = [each.name for each in self._call(self._source, f"{tree.path}/{RECORD}") if each.name.startswith(BAR)]
+        record = self._source.call("bulk_list", lambda files: files.list(f"{tree.path}/{RECORD}"), CALL_TIMEOUT_S)
+        bars = [each.name for each in record if each.name.startswith(BAR)]
         more = self._make(found)
 
         def settle(files: Files) -> None:
@@ -108,16 +109,11 @@ class Mirror:
 
     def _listing(self) -> Writings:
         try:
-            data = self._target.call(
-                "bulk_read", lambda files: files.read(f"{self._home}/listing.json", MAX_LISTING_BYTES), CALL_TIMEOUT_S
-            )
+            name = f"{self._home}/listing.json"
+            data = self._target.call("bulk_read", lambda files: files.read(name, MAX_LISTING_BYTES), CALL_TIMEOUT_S)
             return msgspec.json.decode(data, type=Writings)
         except (NotFound, msgspec.MsgspecError):
             return {}
-
-    @staticmethod
-    def _call(files: BoundedFiles, path: str) -> list[Entry]:
-        return files.call("bulk_list", lambda each: each.list(path), CALL_TIMEOUT_S)
 
 
 def contents(tree: Tree) -> dict[str, Entry]:

@@ -23,7 +23,6 @@ from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory
 from store.clock import BOOT_CLOCK, Clock
 from store.errors import Conflict, Invalid, NotFound
-from store.files import Files
 from store.zookeeper import ZooKeeper
 
 SMALL_S = 3.0  # a round that takes no longer leaves little for the last one, during which the job stands still
@@ -95,10 +94,8 @@ class Mover:
                     return at.root
                 pointer, steps = self._on_its_way(seen)
                 if steps.emptied(pointer):
-                    raise Conflict(
-                        f"The move of job {self._job!r} was decided: complete it, "
-                        f"`ha job move {self._job} --to {pointer.root}`."
-                    )
+                    way = f"`ha job move {self._job} --to {pointer.root}`"
+                    raise Conflict(f"The move of job {self._job!r} was decided: complete it, {way}.")
                 steps.back(pointer, seen.next)
         raise AssertionError("unreachable: the last look returns or raises")
 
@@ -146,11 +143,8 @@ class Mover:
         """Decide a move whose source is fenced."""
         pointer, steps = self._on_its_way(seen)
         if pointer.root != target:
-            raise Conflict(
-                f"Job {self._job!r} is on its way to {pointer.root}: first `ha job move {self._job} --to "
-                f"{pointer.root}`, "
-                f"or `ha job move {self._job} --undo`."
-            )
+            ways = f"first `ha job move {self._job} --to {pointer.root}`, or `ha job move {self._job} --undo`"
+            raise Conflict(f"Job {self._job!r} is on its way to {pointer.root}: {ways}.")
         self._end.source = steps.source
         copy = next((each for each in steps.copies() if not each.undone), None)
         if copy is not None:
@@ -178,8 +172,8 @@ class Mover:
             raise NotFound("A NameNode has forgotten what it had shown.")  # look again
         home = home_of(self._roots, self._job)
         if home != target and (known := seen.of(home).pointer) is not None and known.root != target:
-            newer = Pointer(seen.next, target)
-            self._call(home, lambda files: files.make_directory(f"{self._job}/{newer.name}"))
+            newer = f"{self._job}/{Pointer(seen.next, target).name}"
+            self._roots[home].call("move", lambda files: files.make_directory(newer), CALL_TIMEOUT_S)
         for place in seen.places:
             if place.root != target and place.pointer is not None and place.pointer.root == target:
                 Handover(self._roots, self._job, place.root, target).empty(place.pointer)
@@ -240,9 +234,6 @@ class Mover:
             steps.revoke_all(seen.next)
             steps.discard()
 
-    def _call(self, root: str, operation: Callable[[Files], int | None]) -> int:
-        return self._roots[root].call("move", operation, CALL_TIMEOUT_S) or 0
-
 
 def _released(lease: Lease, leader: LeaderDirectory) -> Lease:
     """The lease of the copy: anybody may seize it once the copy is the job."""
@@ -255,8 +246,8 @@ def mover_of(
     job: str,
     timeout: float,
     by: str,
-    told: Told | None = None,
-    say: Callable[[str], object] = str,
+    told: Told | None,
+    say: Callable[[str], object],
 ) -> Mover:
     """Return what moves a job, or puts a move back, with the stores of the settings."""
 
@@ -266,11 +257,10 @@ def mover_of(
             lead(job, timeout=timeout, files=root, contender=contender, zookeeper=zookeeper, snapshots="off")
         )
 
-    call_timeout, zookeeper = opened.patience, opened.zookeeper
     return Mover(
         *(group, job, leading),
-        zookeeper=zookeeper,
-        call_timeout=call_timeout,
+        zookeeper=opened.zookeeper,
+        call_timeout=opened.patience,
         timeout=timeout,
         by=by,
         say=say,

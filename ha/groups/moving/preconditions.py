@@ -48,6 +48,5 @@ def bound(outputs: list[str], source: str, target: str) -> str:
     here, there = (urlsplit(root)[:2] for root in (source, target))
     if not outputs or here == there:
         return ""
-    return (
-        f"its output {outputs[0]!r} is published by renames on {here[0]}://{here[1]}, and none leads there from outside"
-    )
+    there_is = f"its output {outputs[0]!r} is published by renames on {here[0]}://{here[1]}"
+    return f"{there_is}, and none leads there from outside"

@@ -198,10 +198,8 @@ class Handover:
         files.call("move", lambda each: each.rename(f"{self._job}/{old}", f"{self._job}/{new}"), CALL_TIMEOUT_S)
 
     def _list(self, files: BoundedFiles, name: str) -> list[str]:
-        return [
-            each.name
-            for each in files.call("move", lambda x: x.list(f"{self._job}/{name}".rstrip("/")), CALL_TIMEOUT_S)
-        ]
+        path = f"{self._job}/{name}".rstrip("/")
+        return [each.name for each in files.call("move", lambda driver: driver.list(path), CALL_TIMEOUT_S)]
 
     def _delete(self, files: BoundedFiles, name: str) -> None:
         with suppress(NotFound):

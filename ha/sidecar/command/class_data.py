@@ -20,8 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ha.hosts.background import in_background
-from ha.hosts.cache import cached, intact
-from ha.hosts.class_archives import archive_path, forget_old
+from ha.hosts.cache import archive_path, cached, forget_old, intact
 from ha.hosts.host_error import HostError
 from ha.hosts.java import find_java
 from ha.program.variables import PROGRAM

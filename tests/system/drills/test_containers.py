@@ -12,7 +12,7 @@ from ha.drill.container_environment import ContainerEnvironment
 from ha.drill.drill import Drill
 from ha.drill.ha_provider import HYBRID
 from ha.drill.outcome import DrillOutcome
-from ha.drill.report.writing import write
+from ha.drill.report import write
 from ha.drill.runner import missing, report, run_series
 from ha.history.events import Event
 from tests.system.drills.conftest import Cluster

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ha.sandbox.certificates import Certificate, key_store, make_authority, sign
 from ha.sandbox.ports import free_ports
+from ha.sandbox.secured import Certificate, key_store, make_authority, sign
 from store import errors
 from store.zookeeper import Children, Connection, Create, Delete, Exists, Get, Operation, Session, Set, Sync, ZooKeeper
 from store.zookeeper.refusals import Reason

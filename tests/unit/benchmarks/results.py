@@ -2,8 +2,7 @@
 
 import math
 
-from benchmarks.machine import Machine
-from benchmarks.report import Entry
+from benchmarks.report import Entry, Machine
 from benchmarks.result import Picture, Result, Target
 
 MACHINE = Machine("a processor", 2, 24.0, 0.1, "6.1", "3.11.7", "openjdk 17", {"kazoo": "2.11.0"})

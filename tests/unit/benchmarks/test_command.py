@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import __main__ as catalogue
 from benchmarks import __main__ as command
-from benchmarks import catalogue
 from benchmarks.context import QUICK_ROUNDS, USUAL_ROUNDS, Context
 from ha.drill.runner import alone
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -11,8 +12,9 @@ from ha.cli import app
 from ha.drill.drill import Drill
 from ha.drill.ha_provider import HaProvider
 from ha.drill.outcome import DrillOutcome, Status
-from ha.drill.report.writing import read
+from ha.drill.report import read
 from ha.history.events import Event
+from tests.unit.ha.drill.report.synthetic import PLAIN
 
 
 def test_the_distribution_knows_no_baseline() -> None:
@@ -49,18 +51,7 @@ def test_baselines_do_not_count(
         drills: Sequence[Drill], _: object, providers: Sequence[HaProvider], *__: object
     ) -> Iterator[tuple[DrillOutcome, list[Event]]]:
         for provider, status in zip(providers, (ours, theirs), strict=True):
-            drill = drills[0]
-            yield (
-                DrillOutcome(
-                    drill=drill.name,
-                    title="",
-                    group="kills",
-                    environment="sandbox",
-                    provider=provider.name,
-                    status=status,
-                ),
-                [],
-            )
+            yield msgspec.structs.replace(PLAIN, drill=drills[0].name, provider=provider.name, status=status), []
 
     monkeypatch.setattr("ha.drill.runner.run_series", series)
     arguments = ["kill-sidecar", "--against", "sandbox", "--folder", f"{tmp_path}", "--keep"]

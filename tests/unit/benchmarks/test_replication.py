@@ -4,7 +4,7 @@ from math import isnan
 
 import pytest
 
-from benchmarks.replication.measures import STEP_S, losses, newly_referenced, percentile
+from benchmarks.replication import STEP_S, losses, newly_referenced, percentile
 
 
 def test_the_loss_is_the_age_of_the_newest_batch_at_the_other_side() -> None:

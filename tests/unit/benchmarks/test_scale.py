@@ -21,8 +21,20 @@ from benchmarks.scale.costs import (
     of,
     rate,
 )
-from benchmarks.scale.model import BEFORE, Fleet, outage, steady, storm
-from benchmarks.scale.work import Work, batches, looked_for, looks, outputs, replication, requests
+from benchmarks.scale.model import (
+    BEFORE,
+    Fleet,
+    Work,
+    batches,
+    looked_for,
+    looks,
+    outage,
+    outputs,
+    replication,
+    requests,
+    steady,
+    storm,
+)
 
 READS, WRITES, SYNCS = "namenode reads", "namenode writes", "zookeeper syncs"
 OUT = tuple([2.0] * OUTAGE)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import availability, lookup, publish
 from benchmarks.availability.asking import Asked
 from benchmarks.availability.contestants import CONTESTANTS, OURS
-from benchmarks.availability.judging import Trouble
+from benchmarks.availability.outages import Trouble
 from benchmarks.figures import Summary
 from benchmarks.result import Result
 from tests.unit.benchmarks.drawn import is_svg

@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import takeover
-from benchmarks.takeover.faults import KILL, LOSS, OUTAGE, RESIGN, YOUNG
 from benchmarks.takeover.network import GATEWAY, LostHost, Network, NoNetwork, network
-from benchmarks.takeover.pair import Pair
+from benchmarks.takeover.pair import CURATOR, HERE, KAZOO, WITH_AGENT, Pair
 from benchmarks.takeover.readers import HereReader
-from benchmarks.takeover.systems import CURATOR, HERE, KAZOO, WITH_AGENT
-from benchmarks.takeover.trial import Takeover, Trial
+from benchmarks.takeover.trial import KILL, LOSS, OUTAGE, RESIGN, YOUNG, Takeover, Trial
 from ha.sandbox import Sandbox
 
 NEVER = math.inf

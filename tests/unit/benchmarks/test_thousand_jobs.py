@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from benchmarks import thousand_jobs
-from benchmarks.thousand_jobs import Rest, Takeover
+from benchmarks.thousand_jobs import Rest
 from benchmarks.thousand_jobs.counters import calls, packets
 from benchmarks.thousand_jobs.daemon import TICKS, granted, resident, used
 
@@ -33,7 +33,7 @@ def test_packets_are_found_among_all_else() -> None:
 def test_the_report_has_the_most_memory_and_medians() -> None:
     rests = [Rest(100, 20, 10, {"rename2": 40, "getListing": 10}, 5, 0), Rest(300, 21, 20, {"rename2": 51}, 6, 0)]
     rests.append(Rest(200, 22, 90, {"rename2": 52}, 7, 0))
-    takeovers = [Takeover([10.0, 11.0, 12.0]), Takeover([9.0, 11.0, 20.0]), Takeover([9.5, 10.0, 13.0])]
+    takeovers = [[10.0, 11.0, 12.0], [9.0, 11.0, 20.0], [9.5, 10.0, 13.0]]
     result = thousand_jobs.report({"leader": rests}, takeovers, 3)
     assert result.rows == (("leader", 300, 22, 20, 51, 6),)
     assert [each.measured for each in result.targets] == [300, 20]

@@ -1,23 +1,16 @@
 """Tests of the tolerance of drill tests: lateness is excused, errors are not."""
 
+import msgspec
 import pytest
 
 from ha.drill.outcome import Check, DrillOutcome
+from tests.unit.ha.drill.report.synthetic import PLAIN
 from tests.unit.ha.drill.verdict import unsafe, wrong
 
 
 def outcome(*broken: str, reason: str = "", **measures: float) -> DrillOutcome:
     checks = [Check("the job finished", True, "exit codes a: 0"), *(Check(name, False, "...") for name in broken)]
-    return DrillOutcome(
-        drill="d",
-        title="a drill",
-        group="kills",
-        environment="containers",
-        status="failed",
-        reason=reason,
-        checks=checks,
-        measures=measures,
-    )
+    return msgspec.structs.replace(PLAIN, status="failed", reason=reason, checks=checks, measures=measures)
 
 
 @pytest.mark.parametrize(("took", "excused"), [(20.9, True), (21.1, False)])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -104,11 +105,15 @@ def led(driver: LocalFiles) -> tuple[LeaderDirectory, Lease] | None:
     return (leader, record.lease) if record.lease is not None else None
 
 
+def held(driver: LocalFiles) -> tuple[LeaderDirectory, Lease]:
+    found = led(driver)
+    assert found is not None, "nobody leads there"
+    return found
+
+
 def claim(driver: LocalFiles, contender: str) -> LeaderDirectory:
     """Lead as the protocol does: seize the lease, and rename the leader directory."""
-    found = led(driver)
-    assert found is not None
-    leader, lease = found
+    leader, lease = held(driver)
     new = LeaderDirectory(leader.epoch + 1, NEW)
     mine = Lease(lease.sequence + 1, Mode.HDFS, 6000, NEW, "", contender)
     record = f"{JOB}/{leader.name}/record"
@@ -136,10 +141,13 @@ def mover(process: Process, roots: Roots, lead: Any = None, **options: Any) -> M
     return Mover(process.group, JOB, lead or Leading(roots), **given)  # type: ignore[arg-type]
 
 
+def home_of_job(roots: Roots, root: str) -> Path:
+    """The job's leader directory at a root."""
+    return roots.drivers[root].path / JOB / held(roots.drivers[root])[0].name
+
+
 def content(roots: Roots, root: str) -> dict[str, bytes]:
-    found = led(roots.drivers[root])
-    assert found is not None
-    home = roots.drivers[root].path / JOB / found[0].name
+    home = home_of_job(roots, root)
     return {str(each.relative_to(home)): each.read_bytes() for each in home.rglob("*") if each.is_file()}
 
 
@@ -147,9 +155,7 @@ def whole(roots: Roots, root: str) -> None:
     """The job lies at this root only, complete, and can be led with a higher epoch than ever before."""
     assert leads(roots) == [root]
     assert content(roots, root) == FILES
-    found = led(roots.drivers[root])
-    assert found is not None
-    home = roots.drivers[root].path / JOB / found[0].name
+    home = home_of_job(roots, root)
     assert all((home / name).is_dir() for name in NAMES)
     for _ in range(2):
-        assert roots.group().call("find", lambda files: tree.find(files, JOB), PATIENCE_S) == found[0]
+        assert roots.group().call("find", lambda files: tree.find(files, JOB), PATIENCE_S).name == home.name

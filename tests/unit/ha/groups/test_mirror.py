@@ -11,15 +11,13 @@ import pytest
 from ha.groups.moving.mirror import Mirror
 from ha.groups.moving.steps import Handover
 from store.errors import Unknown
-from tests.unit.ha.groups.moves import FILES, JOB, Leading, Process, content, led, mover
+from tests.unit.ha.groups.moves import FILES, JOB, Leading, Process, content, held, home_of_job, mover
 from tests.unit.ha.placement.roots import Roots
 
 
 def test_a_file_with_other_content_under_its_name_is_copied_again(roots: Roots, source: str) -> None:
     def rewrite() -> None:
-        found = led(roots.drivers[source])
-        assert found is not None
-        path = roots.drivers[source].path / JOB / found[0].name / "spark/q/offsets/0"
+        path = home_of_job(roots, source) / "spark/q/offsets/0"
         path.write_bytes(b"O")
         os.utime(path, (1, 1))
 
@@ -32,9 +30,9 @@ def test_each_round_counts_the_bytes_of_what_has_changed(roots: Roots, source: s
     target = roots.others(JOB)[0]
     steps = Handover(roots.group().roots, JOB, source, target)
     steps.prepare()
-    leader, _ = led(roots.drivers[source]) or pytest.fail("nobody")
+    leader, _ = held(roots.drivers[source])
     mirror = Mirror(roots.group().roots[source], roots.group().roots[target], JOB)
-    home = roots.drivers[source].path / JOB / leader.name
+    home = home_of_job(roots, source)
     assert mirror.round(leader.name) == sum(map(len, FILES.values()))
     assert mirror.round(leader.name) == 0
     (home / "spark/q/offsets/1").write_bytes(b"new")
@@ -47,10 +45,8 @@ class Copied:
 
     def __init__(self, roots: Roots, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
         target = roots.others(JOB)[0]
-        found = led(roots.drivers[source])
-        assert found is not None
-        self._leader, self._lease = found
-        self.home = roots.drivers[source].path / JOB / self._leader.name
+        self._leader, self._lease = held(roots.drivers[source])
+        self.home = home_of_job(roots, source)
         self.driver = roots.drivers[target]
         self.tree = self.driver.path / JOB / "moving/tree"
         self.driver.make_root()

@@ -19,21 +19,21 @@ from leader.layout.lease import Mode
 from leader.layout.names import LeaderDirectory
 from store.errors import Conflict, Invalid, NotFound
 from tests.unit.ha.clocks import At
-from tests.unit.ha.groups.moves import FILES, JOB, Leading, Process, led, mover, whole
+from tests.unit.ha.groups.moves import FILES, JOB, Leading, Process, held, led, mover, whole
 from tests.unit.ha.placement.roots import Roots
 
 
 def test_a_job_moves_with_all_that_it_has(roots: Roots, source: str, target: str) -> None:
     process = Process(roots)
-    _, held = led(roots.drivers[source]) or pytest.fail("nobody")
+    _, before = held(roots.drivers[source])
     done = mover(process, roots).move(target)
     assert (done.job, done.source, done.target) == (JOB, source, target)
     assert done.rounds >= 1
     assert done.bytes == sum(map(len, FILES.values()))
     assert (done.leader, done.pause) == ("", None)  # nobody contends for it here
     whole(roots, target)
-    leader, lease = led(roots.drivers[target]) or pytest.fail("nobody")
-    assert lease.sequence > held.sequence, "a renewal of the old lease that comes late is older"
+    leader, lease = held(roots.drivers[target])
+    assert lease.sequence > before.sequence, "a renewal of the old lease that comes late is older"
     assert (leader.epoch, lease.mode, lease.owner) == (3, Mode.RELEASED, leader.session_id)
     (left,) = roots.drivers[source].list(JOB)
     assert Pointer.parse(left.name) == Pointer(1, target)
@@ -48,8 +48,7 @@ def test_it_takes_the_leadership_by_an_orderly_hand_over(roots: Roots) -> None:
 
     @contextmanager
     def lead(root: str, contender: str) -> Iterator[Any]:
-        found = led(roots.drivers[root])
-        assert found is not None
+        found = held(roots.drivers[root])
         asked.append(found[1].successor)
         assert found[1].successor == contender
         with leading(root, contender) as leadership:
@@ -139,11 +138,11 @@ def test_a_move_says_how_long_it_took(roots: Roots, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_bar_moves_along_and_a_late_one_is_not_lost(roots: Roots, source: str, target: str) -> None:
-    leader, _ = led(roots.drivers[source]) or pytest.fail("nobody")
+    leader, _ = held(roots.drivers[source])
     bar = "barred~h1~99~me~maintenance"
     roots.drivers[source].make_directory(f"{JOB}/{leader.name}/record/{bar}")
     mover(Process(roots), roots).move(target)
-    leader, _ = led(roots.drivers[target]) or pytest.fail("nobody")
+    leader, _ = held(roots.drivers[target])
     assert bar in {each.name for each in roots.drivers[target].list(f"{JOB}/{leader.name}/record")}
 
 
@@ -175,7 +174,7 @@ def test_its_home_learns_where_it_went(roots: Roots) -> None:
 
 
 def test_outputs_that_are_published_by_renames_keep_a_job_on_its_file_system(roots: Roots, source: str) -> None:
-    leader, _ = led(roots.drivers[source]) or pytest.fail("nobody")
+    leader, _ = held(roots.drivers[source])
     (roots.drivers[source].path / JOB / leader.name / "out" / "daily").mkdir(parents=True)
     assert preconditions.outputs(Process(roots).group.roots[source], JOB, leader.name) == ["daily"]
     assert "'daily' is published by renames on hdfs://ns1" in preconditions.bound(

@@ -14,7 +14,7 @@ from leader.errors import LeaderError
 from leader.layout import tree
 from leader.layout.names import LeaderDirectory
 from store.errors import Conflict, NotFound, StoreError, Unknown
-from tests.unit.ha.groups.moves import JOB, OLD, Leading, Process, claim, leads, led, mover, whole
+from tests.unit.ha.groups.moves import JOB, OLD, Leading, Process, claim, held, leads, mover, whole
 from tests.unit.ha.placement.roots import Roots
 
 
@@ -227,7 +227,7 @@ def test_of_what_has_moved_away_the_record_goes_first(roots: Roots, source: str)
 def test_a_directory_that_an_old_driver_makes_anew_is_not_taken_for_the_job(
     roots: Roots, source: str, target: str
 ) -> None:
-    leader, _ = led(roots.drivers[source]) or pytest.fail("nobody")
+    leader, _ = held(roots.drivers[source])
     mover(Process(roots), roots).move(target)
     (roots.drivers[source].path / JOB / leader.name / "spark/q/state").mkdir(parents=True)
     whole(roots, target)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ha.history.answers import PublishedAnswer, published_answers
+from ha.history.answer_rules import PublishedAnswer, published_answers
 from ha.history.checker import check
 from ha.history.events import Event, Granted, LookedUp, Stored
 from leader.layout.information import LeaderInformation, Record, endpoint_entries

@@ -19,13 +19,14 @@ from ha.history.events import (
     Counted,
     Event,
     Granted,
+    History,
     LookedUp,
     Ran,
     Suspected,
     decode,
     load,
 )
-from ha.history.history import NullHistory, open_history
+from ha.history.history import open_history
 from ha.history.recorder import Recorder
 from leader.contender.participant import Belief
 from leader.election.events import Grant, HandOverRequested, Log, Publish, Revoke, Suspect, Tick
@@ -201,7 +202,7 @@ def test_descriptors_are_given_back(tmp_path: Path) -> None:
 def test_by_default_nobody_is_observed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     history, answers = open_history("", "a"), Answers()
-    assert type(history) is NullHistory
+    assert type(history) is History
     assert history.observer is None
     assert history.reader() is None
     assert fan_out(history.observer, history.reader()) is None

@@ -21,6 +21,17 @@ from tests.unit.ha.jobmaster.conftest import Lead
 Serve = Callable[[Any], str]
 
 
+def asked(address: str, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, str]:
+    """Send a request as any program may; return the answer and its body."""
+    host, _, port = address.partition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE_S)
+    connection.request("POST", "/", headers=headers)
+    response = connection.getresponse()
+    said = response.read().decode()
+    connection.close()
+    return response, said
+
+
 class Counting:
     """A finder that can be behind: it repeats an old answer until a leader is reported."""
 
@@ -55,14 +66,10 @@ def test_the_next_leader_is_told_the_old_ones_session_is_over(lead: Lead, client
     before = client.leader(job)
     second = lead()
     headers = {"X-Ha-Session-Id": second.leadership.session_id, "X-Ha-Epoch": "2"}
-    for asked, address in ((headers, before.endpoints["jobmaster"]), ({}, before.endpoints["jobmaster"])):
-        host, _, port = address.partition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE_S)
-        connection.request("POST", "/", headers=asked)
-        response = connection.getresponse()
+    for given in (headers, {}):
+        response, said = asked(before.endpoints["jobmaster"], given)
         assert (response.status, response.headers["X-Ha-Verdict"]) == (421, "not-leading")
-        assert second.leadership.session_id not in response.read().decode()
-        connection.close()
+        assert second.leadership.session_id not in said
     assert first.executed == []
 
 
@@ -82,11 +89,9 @@ def test_the_address_of_the_old_leader_may_be_the_new_ones(lead: Lead, client: C
     lead()
     before = client.leader(job)
     second = lead()
-    address = second.leadership
-    assert address.epoch == 2
-    behind = Answer(
-        job, before.epoch, before.session_id, client.leader(job).endpoints, before.source, 0.0, verified=True
-    )
+    assert second.leadership.epoch == 2
+    now_at = client.leader(job).endpoints
+    behind = Answer(job, before.epoch, before.session_id, now_at, before.source, 0.0, verified=True)
     finder = Counting(client, behind=behind)
     assert Caller(finder, job).http("GET", "/").body == b"done by 2"
     assert finder.reports == [before.session_id]
@@ -196,12 +201,7 @@ def test_a_prefix_is_put_before_the_path(lead: Lead, client: Client, job: str) -
 
 def test_without_headers_a_request_is_rejected_with_the_present_leader(lead: Lead, client: Client, job: str) -> None:
     master = lead()
-    host, _, port = client.leader(job).endpoints["jobmaster"].partition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE_S)
-    connection.request("POST", "/")
-    response = connection.getresponse()
-    said = response.read().decode()
-    connection.close()
+    response, said = asked(client.leader(job).endpoints["jobmaster"], {})
     assert response.status == 400
     assert master.leadership.session_id in said
     assert master.executed == []

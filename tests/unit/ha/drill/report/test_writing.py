@@ -6,15 +6,11 @@ import msgspec
 import pytest
 
 from ha.drill.outcome import DrillOutcome, Key
-from ha.drill.report.writing import read, write
+from ha.drill.report import read, write
 from ha.history.events import load
-from tests.unit.ha.drill.report.synthetic import Story, history, outcome, report, skipped
+from tests.unit.ha.drill.report.synthetic import EVENTS, outcome, report, skipped
 
-pytestmark = pytest.mark.slow  # each computes for a tenth of a second and more
-
-STORY = Story(seconds=20, fault_at=5, healed_at=9)
-EVENTS = history(STORY)
-KILL = outcome("kill", STORY, what="kill")
+KILL = outcome()
 
 
 def test_everything_is_written_and_the_outcome_says_where(tmp_path: Path) -> None:
@@ -45,7 +41,7 @@ def test_a_report_that_was_read_is_written_again_with_its_timelines(tmp_path: Pa
 
 def test_two_reports_become_one(tmp_path: Path) -> None:
     write(report(KILL), {Key.of(KILL): EVENTS}, tmp_path)
-    other = outcome("stop", STORY, what="stop")
+    other = outcome("stop")
     written = write(report(*read(tmp_path).outcomes, other), {Key.of(other): EVENTS}, tmp_path)
     assert [each.events for each in written.outcomes] == [Key.of(KILL).events, Key.of(other).events]
     assert (tmp_path / "index.html").read_text().count("was granted epoch 2") == 2

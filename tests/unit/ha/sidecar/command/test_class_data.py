@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.hosts.cache import intact
-from ha.hosts.class_archives import forget_old
+from ha.hosts.cache import forget_old, intact
 from ha.hosts.java import find_java
 from ha.sidecar.command import class_data
 from ha.sidecar.command.class_data import ClassData, jars_of
