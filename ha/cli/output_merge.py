@@ -9,7 +9,7 @@ import click
 from ha.cli.context import Context, command
 from ha.cli.options import Seconds
 from ha.outputs.job_outputs import merged
-from ha.outputs.merge_plan import MOST_FILES, Rule
+from ha.outputs.merging import MOST_FILES, Rule
 
 LONGEST_S = 10 * 366 * 86_400
 

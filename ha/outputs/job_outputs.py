@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from ha.config.stores import Stores
 from ha.leadership.fenced_rename import FencedRename, LeaderFiles
 from ha.outputs.folder import OutputFolder
-from ha.outputs.merge_plan import Merge, Rule
-from ha.outputs.merging import Merging
+from ha.outputs.merging import Merge, Merging, Rule
 from ha.outputs.reading import JournalOutput, JournalReader
 from leader.errors import Fenced, LeaderError, NoLeader
 from leader.job.admin import JobAdmin

@@ -4,7 +4,7 @@
 names of its files. The journal seals it: one rename takes it to a place where no task can add a file. A second rename
 decides it, with a record of its files. Then each of its partitions is moved to its place by one rename, and a last
 rename says that the batch is complete: see :mod:`ha.outputs.layout`. A driver that does a batch again finds it decided,
-drops its own rows, and moves the rest of what was decided. :mod:`ha.outputs.admission` says whose batches an output
+drops its own rows, and moves the rest of what was decided. :mod:`ha.outputs.batch` says whose batches an output
 takes. See decisions 17, 36, 51 and 79.
 """
 
@@ -18,8 +18,7 @@ import msgspec
 
 from ha.leadership.fenced_rename import FencedHome, FencedRename, common_root, make_parents
 from ha.outputs import layout, neighbours
-from ha.outputs.admission import Admission
-from ha.outputs.batch import Batch
+from ha.outputs.batch import Admission, Batch
 from ha.outputs.columns import TYPED, KeptTypes, Types
 from ha.outputs.committing import Committing
 from ha.outputs.elsewhere import Elsewhere, Giving, Undecided, nowhere

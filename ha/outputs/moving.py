@@ -14,9 +14,8 @@ import msgspec
 
 from ha.leadership.fenced_rename import ATTEMPTS
 from ha.outputs import layout
-from ha.outputs.folder import OutputFolder
+from ha.outputs.folder import OutputFolder, look, make_room
 from ha.outputs.record import FILES, LOST, NOBODY_KNOWS, Record
-from ha.outputs.room import look, make_room
 from leader.errors import OutputLost, Unreadable
 from leader.layout.packed_names import written
 from store.clock import now

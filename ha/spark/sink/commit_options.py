@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from ha.outputs.commit_trigger import PROCESS_TIME
-from ha.outputs.partition_commit import METASTORE, SUCCESS_FILE, CommittedPartition, PartitionCommit, Policy
+from ha.outputs.partition_commit import (
+    METASTORE,
+    PROCESS_TIME,
+    SUCCESS_FILE,
+    CommittedPartition,
+    PartitionCommit,
+    Policy,
+)
 from leader.errors import InvalidSettings
 
 _COMMIT = "sink.partition-commit."

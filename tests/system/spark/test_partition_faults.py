@@ -6,11 +6,11 @@ import pytest
 
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.batch import Batch
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment
 from ha.outputs.committing import Committing
 from ha.outputs.folder import OutputFolder
 from ha.outputs.journal import Journal
 from ha.outputs.moving import Moving
+from ha.outputs.partition_commit import PARTITION_TIME, PROCESS_TIME, Moment
 from ha.outputs.partitions import Partitions
 from ha.outputs.record import Record
 from tests.system.spark.marker_reader import drawn

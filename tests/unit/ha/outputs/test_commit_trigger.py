@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment, Pattern, values_of
-from ha.outputs.partition_commit import PartitionCommit
+from ha.outputs.partition_commit import PARTITION_TIME, PROCESS_TIME, Moment, PartitionCommit, Pattern, values_of
 from leader.errors import InvalidSettings
 
 NOON_MS = 1_763_899_200_000

@@ -3,9 +3,8 @@
 import pytest
 
 from ha.outputs.batch import Batch
-from ha.outputs.commit_trigger import Moment
 from ha.outputs.lines import Line
-from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
+from ha.outputs.partition_commit import CommittedPartition, Moment, PartitionCommit
 from ha.outputs.partitions import Partitions
 from tests.unit.ha.outputs.place import Place
 

@@ -4,8 +4,7 @@ import pickle
 
 import pytest
 
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment
-from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
+from ha.outputs.partition_commit import PARTITION_TIME, PROCESS_TIME, CommittedPartition, Moment, PartitionCommit
 from ha.spark.sink import commit_options
 from ha.spark.sink.commit_options import Imported, commit_of
 from ha.spark.sink.options import options_of
