@@ -3,8 +3,7 @@
 import threading
 from collections.abc import Collection
 
-from ha.checkpoints.pace import Pace
-from ha.checkpoints.trees import Tree
+from ha.checkpoints.trees import Pace, Tree
 from ha.hook.query_rules import named
 from ha.spark.replication.marks import FIRST, line_of
 from leader.errors import Fenced

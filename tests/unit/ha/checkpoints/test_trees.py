@@ -1,12 +1,13 @@
-"""Trees on file://: another user may have put links, pipes and devices below a checkpoint."""
+"""Trees on file://: another user may have put links, pipes and devices below a checkpoint. And the pace of reading."""
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ha.checkpoints.trees import CHUNK, Tree
+from ha.checkpoints.trees import CHUNK, Pace, Tree
 from ha.spark.checkpoint_tools.copying import Staging
 from store.errors import Conflict, Invalid, NotFound
 from store.open import open_files
@@ -61,3 +62,33 @@ def test_what_is_there_is_read_and_what_is_not_is_told(tree: Tree) -> None:
     assert tree.heads({"sources/0/1": 3}) == [None]
     with pytest.raises(NotFound):
         tree.head("sources/1/0", 3)
+
+
+class Time:
+    def __init__(self) -> None:
+        self.at = 100.0
+
+    def now(self) -> float:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.at += seconds
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        raise NotImplementedError
+
+
+def test_calls_begin_evenly() -> None:
+    time = Time()
+    pace = Pace(4, time)
+    begun = []
+    for _ in range(3):
+        pace.wait()
+        begun.append(time.now())
+    assert begun == [100.0, 100.25, 100.5]
+    time.at = 200.0
+    pace.wait()
+    assert time.now() == 200.0
+    pace.wait()
+    assert time.now() == 200.25

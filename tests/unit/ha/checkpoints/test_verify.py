@@ -16,7 +16,7 @@ from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import AGAIN_S, Condition, Verified, verify
 from store.open import open_files
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, ROCKSDB_IDS, SimulatedSpark
-from tests.unit.ha.checkpoints.test_closure import closed, given_files, spark, until_batch
+from tests.unit.ha.checkpoints.test_closure import closed, given_files, names, spark, until_batch
 
 
 class Memory(CheckpointReader):
@@ -25,7 +25,7 @@ class Memory(CheckpointReader):
         self.reads = self.bytes = 0
 
     def files(self) -> CheckpointFiles:
-        return CheckpointFiles({path: len(data) for path, data in self._memory.items()})
+        return names(self._memory)
 
     def closures(self, files: CheckpointFiles, batches: Iterable[int], *, begun: bool = False) -> list[Closure]:
         del files, begun

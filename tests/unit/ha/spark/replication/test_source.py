@@ -1,7 +1,7 @@
 """Source: what it costs is counted, and calls and bytes begin no faster than allowed."""
 
 from ha.spark.replication.source import Budget
-from tests.unit.ha.checkpoints.test_pace import Time
+from tests.unit.ha.checkpoints.test_trees import Time
 
 
 def test_calls_and_bytes_are_counted_and_paced() -> None:
