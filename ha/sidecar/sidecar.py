@@ -28,9 +28,8 @@ from ha.metrics.outputs import OutputMetrics
 from ha.metrics.query_metrics import QueryMetrics, ReportFiles
 from ha.sidecar.command.class_data import ClassData
 from ha.sidecar.command.command import Command
-from ha.sidecar.command.newest_program import NewestProgram
+from ha.sidecar.command.newest_program import NewestProgram, StoredProgram
 from ha.sidecar.command.run_environment import RunEnvironment
-from ha.sidecar.command.stored_program import StoredProgram
 from ha.sidecar.command.succession import Succession
 from ha.sidecar.executor import Executor, InOrder
 from ha.sidecar.executor_hosts import ExecutorHosts

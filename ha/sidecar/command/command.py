@@ -1,6 +1,6 @@
 """The command of a sidecar: started before or after the grant, told of the grant, asked to end, and killed in time.
 
-:class:`Command` is the command over all its runs. A :class:`ha.sidecar.command.run.Run` is one of them.
+:class:`Command` is the command over all its runs. A :class:`ha.sidecar.command.guarded_command.Run` is one of them.
 """
 
 import logging
@@ -20,13 +20,11 @@ from ha.program.heartbeat import Beat
 from ha.program.settle_file import Settle
 from ha.sidecar.command.engine import engine_command
 from ha.sidecar.command.guard import JVM_ENDED
-from ha.sidecar.command.guarded_command import GuardedCommand
+from ha.sidecar.command.guarded_command import CommandState, GuardedCommand, Run
 from ha.sidecar.command.memory import descendants, killed_for_memory, memory_of
 from ha.sidecar.command.orphan import DEADLINE, Orphan
-from ha.sidecar.command.run import CommandState, Run
-from ha.sidecar.command.run_directory import RunDirectory
+from ha.sidecar.command.run_directory import RunDirectory, RunFiles
 from ha.sidecar.command.run_environment import RunEnvironment
-from ha.sidecar.command.run_files import RunFiles
 from ha.sidecar.command.succession import Succession
 from ha.sidecar.command.thread_dumps import first_of, thread_dumps
 from leader.errors import InvalidSettings, LeaderError

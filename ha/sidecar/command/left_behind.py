@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ha.program import end_file
-from ha.sidecar.command.memory import PROC, descendants
+from ha.sidecar.command.memory import PROC, descendants, environment_of, stat_of
 
 GATEWAY = b"_PYSPARK_DRIVER_CONN_INFO_PATH="
 """Begins a variable of the JVM that a Python program has started (``pyspark.java_gateway``): it ends after it."""
@@ -38,13 +38,13 @@ def left_behind(guard: int) -> list[str]:
 
 def _parent(pid: int) -> int:
     with suppress(OSError, ValueError, IndexError):  # it has ended
-        return int(_stat(pid)[1])
+        return int(stat_of(pid)[1])
     return -1
 
 
 def _is_gateway(pid: int) -> bool:
     with suppress(OSError):
-        return any(each.startswith(GATEWAY) for each in (PROC / f"{pid}" / "environ").read_bytes().split(b"\0"))
+        return any(each.startswith(GATEWAY) for each in environment_of(pid))
     return False
 
 
@@ -52,10 +52,6 @@ def _name(pid: int) -> str:
     """Return a process's program without its folder, its words and its number; nothing if it has ended."""
     with suppress(OSError, IndexError):
         program, *words = os.fsdecode((PROC / f"{pid}" / "cmdline").read_bytes()).rstrip("\0").split("\0")
-        if _stat(pid)[0] not in "ZX" and program:
+        if stat_of(pid)[0] not in "ZX" and program:
             return f"{' '.join([os.path.basename(program), *words])[:LONGEST]!r} ({pid})"  # noqa: PTH119
     return ""
-
-
-def _stat(pid: int) -> list[str]:
-    return (PROC / f"{pid}" / "stat").read_text(errors="replace").rpartition(")")[2].split()

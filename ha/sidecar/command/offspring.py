@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ha.hosts.held_process import HeldProcess
 from ha.hosts.lacks import lacks, patiently
-from ha.sidecar.command.memory import PROC
+from ha.sidecar.command.memory import PROC, environment_of, stat_of
 from store.clock import BOOT_CLOCK, now
 
 MARK = "HA_BELIEF"  # the variable that tells a command its deadline file
@@ -53,7 +53,7 @@ def end_marked(directory: Path) -> None:
 
 def _is_marked(pid: int, mark: bytes) -> bool:
     try:  # that of a process which has ended is empty
-        return any(each.startswith(mark) for each in (PROC / f"{pid}" / "environ").read_bytes().split(b"\0"))
+        return any(each.startswith(mark) for each in environment_of(pid))
     except OSError as error:
         if lacks(error):
             raise
@@ -65,7 +65,7 @@ def _ancestors() -> set[int]:
     while pid > 0 and pid not in found:
         found.add(pid)
         try:
-            pid = int((PROC / f"{pid}" / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+            pid = int(stat_of(pid)[1])
         except OSError as error:
             if lacks(error):
                 raise

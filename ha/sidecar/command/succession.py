@@ -17,9 +17,9 @@ from ha.config.stores import Stores
 from ha.daemon.liveness_socket import LivenessSocket, new_liveness_socket
 from ha.hosts.working_directory import working_directory
 from ha.sidecar.command.guarded_command import Door
+from ha.sidecar.command.newest_program import StoredProgram
 from ha.sidecar.command.orphan import Orphan, meet
 from ha.sidecar.command.slot import Left, RunOrder, Slot, place_of, take
-from ha.sidecar.command.stored_program import StoredProgram
 from leader.job.programs import Program
 from leader.layout.contact import ContactAddress
 from leader.layout.names import LeaderDirectory, check_job

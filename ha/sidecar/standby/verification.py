@@ -81,7 +81,7 @@ class Verification:
             self._job,
             "--json",
             "--rate",
-            str(RATE),
+            f"{RATE}",
         ]
         stores = {
             "HA_FILES": self._settings.stores.files,
