@@ -108,11 +108,8 @@ class Admission:
         return self._lines.id_of(batch.number) + batch.part
 
     def is_new(self, batch: Batch, newest: int) -> bool:
-        """Whether a batch is the next one after the newest that is decided (-1: none); False if it was decided before.
-
-        Raises:
-            ForeignBatch: it is neither.
-        """
+        """Whether a batch is the next one after the newest that is decided (-1: none); False if decided before."""
+        # ForeignBatch: it is neither.
         name = None
         try:
             name = self._lines.admitting(batch.line, batch.number, newest)
@@ -173,16 +170,17 @@ class Admission:
 
     def record_of(self, batch: Batch) -> Record | None:
         """Return what a complete batch consists of; None if that is not known any more."""
+        return self._record(self.id_of(batch))
+
+    def _record(self, batch: int) -> Record | None:
         with suppress(Unreadable):
-            return self._folder.record(layout.done(self.id_of(batch)))
+            return self._folder.record(layout.done(batch))
         return None
 
     def _plan_of(self, batch: int) -> str | None:
         """Return the digest of the input of a complete batch; empty if its writer had none, None without a record."""
-        with suppress(Unreadable):
-            found = self._folder.record(layout.done(batch))
-            return found.plan if found is not None else None
-        return None
+        found = self._record(batch)
+        return found.plan if found is not None else None
 
     def _foreign(self, batch: Batch, newest: int, why: str) -> ForeignBatch:
         return ForeignBatch(

@@ -96,12 +96,8 @@ class KeptTypes:
         self._folder = folder
 
     def add(self, asked: Types) -> None:
-        """Refuse types that clash with those that are kept, else keep those that are new; two lists if nothing is.
-
-        Raises:
-            InvalidSettings: a column has another type in the batches that are there.
-            Unreadable: what is kept is damaged.
-        """
+        """Refuse types that clash with those that are kept, else keep those that are new; two lists if nothing is."""
+        # InvalidSettings: a column has another type in the batches that are there. Unreadable: what is kept is damaged.
         times = max(layout.numbers(f"{TYPES}=", self._folder.names()), default=0)
         before = f"{TYPES}={times}"
         known = (read(TYPES, dict[str, Any], self._folder.names(before)) if times else None) or {}

@@ -37,10 +37,8 @@ class LedgerQuery(msgspec.Struct, frozen=True):
 
 def gaps(output: str, lines: Lines, done: Collection[int], query: LedgerQuery, oldest: int = 0) -> list[Gap]:
     """Return what an output lacks of a query that gives it each batch, or has too much of any query."""
-    # lines: its present ones.
-    # done: ids of its complete batches, all of those from `oldest` on.
+    # done: ids of its complete batches, all of those from `oldest` on; records of older ones may be forgotten.
     # query: with the name of the present line.
-    # oldest: the lowest id that is looked for; records of older ones may be forgotten.
     current = lines.current
     if current is None or lines.may_follow or (current.id != query.id and not lines.marks):
         return []

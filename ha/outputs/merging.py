@@ -95,11 +95,8 @@ def merge_in(names: Iterable[str]) -> Merge | None:
 def plan(
     partition: str, entries: Iterable[Entry], newest: int, now_ms: int, rule: Rule, token: str, root: str = ""
 ) -> list[Merge]:
-    """Return the merges of one folder."""
-    # entries: what is in it.
+    """Return the merges of one folder, by its entries and the store's present time."""
     # newest: newest complete batch; all before it are complete as well.
-    # now_ms: the store's present time.
-    # rule: what is wanted.
     # token: text that makes the names of new files unique.
     # root: absolute path of the output's directory.
     place = f"{root}/{partition}/"

@@ -58,8 +58,7 @@ class Moving:
 
     def take_stock(self, attempt: str, wrote: Record) -> Record:
         """Keep a record of an attempt beside its rows, and delete the files that do not belong to it."""
-        # attempt: its folder, to which no task can add a file any more.
-        # wrote: what it has to consist of. Other files are of tasks that were repeated, and may go on.
+        # No task can add a file to its folder any more. Other files are of tasks that were repeated, and may go on.
         # Invalid: a partition has several files.
         # NotFound: its rows are gone, or some of what was written.
         self._looked_at = now()

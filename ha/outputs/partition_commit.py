@@ -49,10 +49,7 @@ class Trigger:
 
     def due(self, partition: str, since_ms: int, moment: Moment) -> bool:
         """Whether a partition is to be committed when the batch of that moment is complete."""
-        # partition: its path, such as `day=1/hour=2`.
-        # since_ms: time of the batch with which it became pending.
-        # moment: of a batch that is complete.
-        # ValueError: the partition's values are no time.
+        # It became pending with a batch at `since_ms`. ValueError: the partition's values are no time.
         if self.kind == PROCESS_TIME:
             return moment.time_ms - since_ms >= _ms(self.delay)
         # A row in time is later than the watermark. So none belongs to a partition that ends with it.

@@ -139,9 +139,7 @@ class Partitions:
         """Note the partitions of a decided batch, before a row of it is moved; take the markers of committed ones away.
 
         It costs one request for each partition that is not pending, and two or three more for one that is committed.
-
-        Returns:
-            Those that were committed before: the batch is late for them.
+        Those that were committed before are returned: the batch is late for them.
         """
         late = []
         for partition in partitions:

@@ -68,9 +68,7 @@ class RegionMarks:
     """
 
     def __init__(self, newest: Mapping[str, int], mark: int, most_apart: int) -> None:
-        """Begin with what a journal knows."""
-        # newest: of each region its newest complete batch, or -1.
-        # mark: that was told.
+        """Begin with what a journal knows: of each region its newest complete batch, or -1, and the mark."""
         # most_apart: batches that the front may be before the mark.
         self._regions = {name: _Region(each, max(each, mark)) for name, each in newest.items()}
         self._most = most_apart
@@ -80,9 +78,8 @@ class RegionMarks:
 
     def begin(self, region: str, number: int, known: int) -> int:
         """Begin a try of a batch; return the lowest id that it may have."""
-        # A try of a batch that has failed keeps its id, so a region that fails again and again holds the mark.
-        # number: of the batch, as Spark numbers it.
-        # known: the id that the region's journal would give it.
+        # A try of a batch that has failed keeps its id, so a region that fails again and again holds the mark. Spark
+        # numbers the batch, and the region's journal would give it the id `known`.
         # RegionBehind: the batch would be too far before a region that holds the mark.
         found = self._regions[region]
         if known <= found.newest:
@@ -118,7 +115,7 @@ class RegionMarks:
     def idle(self, region: str, tries: int, front: int) -> None:
         """Take note that a region had nothing to do at a front, if no try has begun since :meth:`unknown` was asked."""
         found = self._regions[region]
-        if found.tries == tries:  # none has begun since
+        if found.tries == tries:
             found.come_to = max(found.come_to, front)
             found.error, found.tasks = "", ()
             self._advance()

@@ -61,7 +61,7 @@ def test_the_watermark_of_a_batch_that_was_never_committed_is_found(monkeypatch:
 
     def too_early(journal: Journal, sealed: str, batch: Batch, record: Record) -> None:
         assert journal._committing is not None
-        journal._committing.commit(journal._newest, batch.moment)
+        journal._committing.commit(journal.newest, batch.moment)
         publish(journal, sealed, batch, record)
 
     monkeypatch.setattr(Journal, "_publish", too_early)
