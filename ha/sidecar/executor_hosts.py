@@ -62,11 +62,8 @@ class ExecutorHosts:
 
 
 def as_yarn_spells(hosts: Iterable[str]) -> list[str]:
-    """Return hosts as YARN names them; as they are, if no ResourceManager is known here, or none answers.
-
-    Raises:
-        LeaderError: a host is none of the cluster's nodes, or may be several; the message has their names.
-    """
+    """Return hosts as YARN names them; as they are, if no ResourceManager is known here, or none answers."""
+    # LeaderError: a host is none of the cluster's nodes, or may be several; the message has their names.
     known = nodes()
     if known is None:
         _log.info("It is not known whether %s are nodes of the cluster: no ResourceManager says so.", ", ".join(hosts))

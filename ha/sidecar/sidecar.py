@@ -42,8 +42,7 @@ from ha.sidecar.machine.rules import rules_of
 from ha.sidecar.probes import probe_of
 from ha.sidecar.running_note import RunningNote
 from ha.sidecar.savepoint_work import Restore, SavepointWork
-from ha.sidecar.standby.replication import Replication
-from ha.sidecar.standby.verification import Verification
+from ha.sidecar.standby import Replication, Verification
 from ha.sidecar.store_work import StoreWork
 from ha.spark.queries.checkpoint_publisher import SidecarPublisher
 from ha.spark.queries.query_reports import QueryReports

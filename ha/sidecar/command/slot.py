@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ha.config.snapshot_dir import SnapshotDirectory, cluster_of, open_directory, own_base
+from ha.program import files
 from leader.job.programs import Program
 from leader.layout.contact import ContactAddress
 from leader.layout.names import LeaderDirectory
@@ -66,17 +67,12 @@ class Slot:
 
     def leave(self, left: Left) -> None:
         """Write what a successor needs, complete at once."""
-        staged = self.path / f"{LEFT}.staged"
-        staged.write_bytes(msgspec.json.encode(left))
-        staged.rename(self.path / LEFT)
+        files.write(self.path / LEFT, left)
 
     def left(self) -> Left | None:
         """Return what a dead sidecar has left; None if nothing, or if it cannot be read."""
-        try:
-            found = msgspec.json.decode((self.path / LEFT).read_bytes(), type=Left)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            return None
-        return found if found.format == FORMAT else None
+        found = files.read(self.path / LEFT, Left)
+        return found if found is not None and found.format == FORMAT else None
 
     def forget(self) -> None:
         """Forget what was left."""
@@ -136,9 +132,9 @@ class _ShortPath:
         os.close(self._descriptor)
 
 
-def place_of(files: str, zookeeper: Address | None) -> SnapshotDirectory:
+def place_of(jobs: str, zookeeper: Address | None) -> SnapshotDirectory:
     """Return the directory of the slots of this user's sidecars that use these stores."""
-    return SnapshotDirectory(own_base(), f"sidecars-{cluster_of(files, zookeeper)}", "", 0o700)
+    return SnapshotDirectory(own_base(), f"sidecars-{cluster_of(jobs, zookeeper)}", "", 0o700)
 
 
 def take(place: SnapshotDirectory, job: str) -> tuple[Slot, socket.socket | None]:
