@@ -1,7 +1,6 @@
 """Trees on file://: another user may have put links, pipes and devices below a checkpoint. And the pace of reading."""
 
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from ha.checkpoints.trees import CHUNK, Pace, Tree
 from ha.spark.checkpoint_tools.copying import Staging
 from store.errors import Conflict, Invalid, NotFound
 from store.open import open_files
+from tests.unit.ha.clocks import At
 
 SECRET = b"for one user alone"
 
@@ -64,23 +64,8 @@ def test_what_is_there_is_read_and_what_is_not_is_told(tree: Tree) -> None:
         tree.head("sources/1/0", 3)
 
 
-class Time:
-    def __init__(self) -> None:
-        self.at = 100.0
-
-    def now(self) -> float:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        assert seconds > 0
-        self.at += seconds
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        raise NotImplementedError
-
-
 def test_calls_begin_evenly() -> None:
-    time = Time()
+    time = At(100.0)
     pace = Pace(4, time)
     begun = []
     for _ in range(3):

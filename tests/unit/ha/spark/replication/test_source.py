@@ -1,11 +1,11 @@
 """Source: what it costs is counted, and calls and bytes begin no faster than allowed."""
 
 from ha.spark.replication.source import Budget
-from tests.unit.ha.checkpoints.test_trees import Time
+from tests.unit.ha.clocks import At
 
 
 def test_calls_and_bytes_are_counted_and_paced() -> None:
-    time = Time()
+    time = At(100.0)
     budget = Budget(2, 100, time)
     budget.call()
     budget.file(300)  # half a second after the call
@@ -16,7 +16,7 @@ def test_calls_and_bytes_are_counted_and_paced() -> None:
 
 
 def test_without_limits_nothing_waits() -> None:
-    time = Time()
+    time = At(100.0)
     budget = Budget(clock=time)
     budget.call()
     budget.file(1 << 40)
