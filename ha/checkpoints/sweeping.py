@@ -1,6 +1,7 @@
 """Sweeping: finds files that can be swept in one checkpoint, or in all of a job, and moves them into a trash."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ha.checkpoints.checkpoint_files import CheckpointFiles
@@ -172,10 +173,8 @@ class OutsidePlace:
 
     def delete(self, path: str) -> None:
         """Delete an entry, if it is there."""
-        try:
+        with suppress(NotFound):
             self._files.call("bulk_delete", lambda files: files.delete(path, recursive=True), CALL_TIMEOUT_S)
-        except NotFound:
-            return
 
 
 def check_trash(name: str) -> str:
