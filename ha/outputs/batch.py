@@ -164,7 +164,7 @@ class Admission:
         """Add an entry to the lines."""
         # By a rename out of the own folder: one that is executed late, when the output is another's, finds nothing.
         made = f"{self.own}/{uuid.uuid4().hex}"
-        self._renames.do(lambda files: files.make_directory(made))
+        self._renames.make_folder(made)
         self._renames.move(made, self._folder.at(name))
         self._lines = self._lines.having(name)
 

@@ -77,7 +77,7 @@ class Committing:
 
     def _commit(self, note: PartitionNote, batch: int) -> bool:
         place = self._folder.out(note.partition)
-        batches = layout.numbers(layout.BATCH, [entry.name for entry in self._renames.list(place)])
+        batches = layout.numbers(layout.BATCH, self._renames.names(place))
         self._since.pop(note, None)
         if not batches:  # its decision was undone, or somebody has deleted all of it
             self._partitions.drop(note)

@@ -43,7 +43,7 @@ class OutputFolder:
 
     def names(self, *parts: str) -> list[str]:
         """Return the names of the entries of a folder in it, sorted; none if there is no such folder."""
-        return [entry.name for entry in self.renames.list(self.at(*parts))]
+        return self.renames.names(self.at(*parts))
 
     def ids(self, *parts: str) -> list[int]:
         """Return the numbers among these names, sorted."""
@@ -77,7 +77,7 @@ class OutputFolder:
     def keep(self, folder: str, names: list[str]) -> None:
         """Make the folders whose names hold a value."""
         for name in names:
-            self.renames.do(lambda files, name=name: files.make_directory(f"{folder}/{name}"))  # type: ignore[misc]
+            self.renames.make_folder(f"{folder}/{name}")
 
 
 LIMIT, USUAL = "dfs.namenode.fs-limits.max-directory-items", 1_048_576

@@ -19,7 +19,7 @@ import msgspec
 from ha.leadership.fenced_rename import FencedHome, FencedRename, common_root, make_parents
 from ha.outputs import layout, neighbours
 from ha.outputs.batch import Admission, Batch
-from ha.outputs.columns import TYPED, KeptTypes, Types
+from ha.outputs.columns import TYPED, Types, keep_types
 from ha.outputs.committing import Committing
 from ha.outputs.elsewhere import Elsewhere, Giving, Undecided, nowhere
 from ha.outputs.folder import OutputFolder
@@ -121,7 +121,7 @@ class Journal:
             published = self._admission.is_new(batch, self.newest)
             if published:
                 if self._types and not self._types_kept:
-                    KeptTypes(self._folder).add(self._types)
+                    keep_types(self._folder, self._types)
                     self._types_kept = True
                 self._admission.lift(batch.number, least)
                 self._publish(sealed, batch, wrote)
@@ -271,7 +271,7 @@ class Journal:
                 if wrote.files:
                     self._renames.move(self._folder.at(layout.STAGED, attempt), sealed)
                 else:  # no task has created anything
-                    self._renames.do(lambda files, sealed=sealed: files.make_directory(sealed))  # type: ignore[misc]
+                    self._renames.make_folder(sealed)
                     self._renames.make_folders(f"{sealed}/{layout.ROWS}")
             except NotFound as error:
                 self._renames.check()  # or all of it has gone with the leader directory

@@ -223,7 +223,7 @@ class RegionalHome:
                 self._renames.remove(self._at(each))
                 self._behind.remove(each)
             for each in [each for each in names if each not in self._behind]:
-                self._renames.do(lambda files, each=each: files.make_directory(self._at(each)))  # type: ignore[misc]
+                self._renames.make_folder(self._at(each))
                 self._behind.append(each)
         except StoreError as error:
             _log.warning("Output %s: which regions are behind is not told: %s", self._name, error)
