@@ -25,6 +25,7 @@ from ha.sidecar.command.memory import descendants, killed_for_memory, memory_of
 from ha.sidecar.command.orphan import DEADLINE, Orphan
 from ha.sidecar.command.run_directory import RunDirectory, RunFiles
 from ha.sidecar.command.run_environment import RunEnvironment
+from ha.sidecar.command.slot import Left
 from ha.sidecar.command.succession import Succession
 from ha.sidecar.command.thread_dumps import first_of, thread_dumps
 from leader.errors import InvalidSettings, LeaderError
@@ -194,20 +195,20 @@ class Command:
 
     def _leave(self, leader: LeaderDirectory, grant: Path | None) -> None:
         if self._succession is not None:
-            liveness = self._process.liveness_socket
-            self._succession.leave(
-                leader=leader,
-                program=self.program,
-                directory=f"{self._directory.path}",
-                starts=self.starts,
-                grant=f"{grant or ''}",
-                contact=liveness.contact if liveness is not None else None,
-                taken_up=self._taken_up,
-            )
+            liveness, order = self._process.liveness_socket, self._succession.order(self.program)
+            contact, place = liveness.contact if liveness is not None else None, f"{self._directory.path}"
+            self._succession.leave(Left(leader, order, place, self.starts, f"{grant or ''}", contact, self._taken_up))
 
     def _await(self, run: Run) -> None:
-        starts = self.starts
-        self._crew(lambda: self._wait(run, starts))
+        number = self.starts
+
+        def wait() -> None:
+            run.code = run.child.wait()
+            if run.epoch:
+                self._process.stores.history.ran(self._job, run.epoch, running=False)
+            self._ended(number)
+
+        self._crew(wait)
 
     def grant(self, leader: LeaderDirectory) -> None:
         """Grant the job to the warm command. OSError if the grant cannot be written; the command still waits."""
@@ -281,12 +282,6 @@ class Command:
 
     def _record_running(self, leader: LeaderDirectory) -> None:
         self._process.stores.history.ran(self._job, leader.epoch, running=True)
-
-    def _wait(self, run: Run, number: int) -> None:
-        run.code = run.child.wait()
-        if run.epoch:
-            self._process.stores.history.ran(self._job, run.epoch, running=False)
-        self._ended(number)
 
 
 def _no_place(error: OSError) -> str:
