@@ -12,7 +12,8 @@ import errno
 import fcntl
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -84,7 +85,7 @@ class Slot:
         try:
             with suppress(FileNotFoundError):
                 (self.path / DOOR).unlink()
-            with _ShortPath(self.path) as short:
+            with _short(self.path) as short:
                 door.bind(str(short / DOOR))
             (self.path / DOOR).chmod(0o600)
             door.listen(BACKLOG)
@@ -98,7 +99,7 @@ class Slot:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.settimeout(CONNECT_WITHIN_S)
         try:
-            with _ShortPath(self.path) as short:
+            with _short(self.path) as short:
                 connection.connect(str(short / DOOR))
         except OSError:
             connection.close()
@@ -119,17 +120,14 @@ class Slot:
         os.close(self._lock)
 
 
-class _ShortPath:
-    """A path to a directory that is short enough for the address of a socket, whatever the directory is called."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-    def __enter__(self) -> Path:
-        return Path(f"/proc/self/fd/{self._descriptor}")
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+@contextmanager
+def _short(path: Path) -> Iterator[Path]:
+    """Open a directory under a path that is short enough for the address of a socket, whatever it is called."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield Path(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
 
 
 def place_of(jobs: str, zookeeper: Address | None) -> SnapshotDirectory:
