@@ -8,7 +8,7 @@ from typing import TypeVar
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.closure import Closure, Contents, Wanted
 from ha.checkpoints.state_versions import closure
-from ha.checkpoints.unreferenced import unreferenced
+from ha.checkpoints.sweeping import unreferenced
 from tests.unit.ha.checkpoints.led_spark import LedSpark, Life, life
 
 T = TypeVar("T")

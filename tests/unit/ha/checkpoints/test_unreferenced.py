@@ -7,7 +7,7 @@ import pytest
 
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.state_versions import closure
-from ha.checkpoints.unreferenced import MARGIN_MS, FileKind, unreferenced
+from ha.checkpoints.sweeping import MARGIN_MS, FileKind, unreferenced
 from tests.unit.ha.checkpoints.led_spark import STEP_MS, LedSpark, life
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, ROCKSDB, ROCKSDB_IDS
 from tests.unit.ha.checkpoints.sweeping import STEPS, Counted, answered, live, sweep_now
