@@ -163,7 +163,8 @@ def _table() -> list[int]:
 @lru_cache(maxsize=8)
 def _zeros(length: int) -> list[list[int]]:
     """Return what so many bytes of zeros make of each byte of a state, in each of its four places."""
-    square = _one_byte()
+    table = _table()
+    square = [table[state & 0xFF] ^ (state >> 8) for state in (1 << n for n in range(32))]  # of one byte, by bit
     result = [1 << n for n in range(32)]
     while length:
         if length & 1:
@@ -171,12 +172,6 @@ def _zeros(length: int) -> list[list[int]]:
         square = [_apply(square, each) for each in square]
         length >>= 1
     return [[_apply(result, byte << place) for byte in range(256)] for place in (0, 8, 16, 24)]
-
-
-def _one_byte() -> list[int]:
-    """Return what one byte of zeros makes of each bit of a state."""
-    table = _table()
-    return [table[state & 0xFF] ^ (state >> 8) for state in (1 << n for n in range(32))]
 
 
 def _apply(matrix: list[int], state: int) -> int:

@@ -174,7 +174,8 @@ class CheckpointFiles:
     def _sort_state(self, path: str, folder: str, name: str) -> None:
         if named := _VERSION.fullmatch(name):
             if folder not in self._places:
-                self._places[folder] = self._store_in(folder)
+                place = _PLACE.fullmatch(folder)
+                self._places[folder] = self.stores.setdefault(_store(place), StoreFiles({}, {})) if place else None
             files = self._places[folder]
             if files is not None:
                 whole = named[3] in ("snapshot", "zip")
@@ -186,10 +187,6 @@ class CheckpointFiles:
             self._with_variables.add(int(named[1]))
         elif named := _OPERATOR.fullmatch(path):
             self._metadata.setdefault(int(named[1]), {})[int(named[2] or 0)] = path
-
-    def _store_in(self, folder: str) -> StoreFiles | None:
-        place = _PLACE.fullmatch(folder)
-        return self.stores.setdefault(_store(place), StoreFiles({}, {})) if place else None
 
 
 def _store(place: re.Match[str]) -> Store:

@@ -1,6 +1,6 @@
 """CheckpointReader: runs closures against a real directory, with many readers, and each small file read once."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -60,19 +60,7 @@ class CheckpointReader:
 
     def closures(self, files: CheckpointFiles, batches: Iterable[int], *, begun: bool = False) -> list[Closure]:
         """Return these batches' closures by number, computed side by side; ``begun`` as for :func:`closure`."""
-        asking = {batch: closure(files, batch, self._parsed, begun=begun) for batch in batches}
-        done: dict[int, Closure] = {}
-        said: Contents | None = None
-        while asking:
-            wanted: set[str] = set()
-            for batch, each in list(asking.items()):
-                try:
-                    wanted |= each.send(said)  # type: ignore[arg-type]  # None starts it
-                except StopIteration as end:
-                    done[batch] = end.value
-                    del asking[batch]
-            said = self.contents(wanted)
-        return [done[batch] for batch in sorted(done)]
+        return self._side_by_side([closure(files, each, self._parsed, begun=begun) for each in sorted({*batches})])
 
     def start(self, files: CheckpointFiles) -> Closure:
         """Return what a start of the query as it lies reads, or misses; see :mod:`ha.checkpoints.start`."""
@@ -84,13 +72,22 @@ class CheckpointReader:
 
     def run(self, asking: Generator[Wanted, Contents, T]) -> T:
         """Give a computation the contents that it asks for, and return its result."""
+        return self._side_by_side([asking])[0]
+
+    def _side_by_side(self, asking: Sequence[Generator[Wanted, Contents, T]]) -> list[T]:
+        """Give computations the contents that they ask for, and return their results in the same order."""
+        done: dict[int, T] = {}
         said: Contents | None = None
-        while True:
-            try:
-                said = self.contents(asking.send(said))  # type: ignore[arg-type]  # None starts it
-            except StopIteration as end:
-                found: T = end.value
-                return found
+        while len(done) < len(asking):
+            wanted: set[str] = set()
+            for number, each in enumerate(asking):
+                if number not in done:
+                    try:
+                        wanted |= each.send(said)  # type: ignore[arg-type]  # None starts it
+                    except StopIteration as end:
+                        done[number] = end.value
+            said = self.contents(wanted)
+        return [done[number] for number in range(len(asking))]
 
     def contents(self, paths: AbstractSet[str]) -> Contents:
         """Return what these files say: None of one that does not exist, and only the head of a changelog."""

@@ -30,12 +30,12 @@ PLANNED = "ha.planned"  # a setting that a seek writes: Spark reads only those t
 MOST_PARTITIONS = 100_000  # state partitions of an operator; a larger number is damage, and would fill the memory
 _MOST_PACKED = 1 << 20  # bytes of the metadata in a zip of RocksDB: a line for each table, of some hundred bytes
 _MOST_MEMBERS = 1000  # members of a zip of RocksDB, which has a few
-_MOST_PLAIN = 32 << 20  # longest block that LZ4BlockOutputStream can write
+MOST_PLAIN = 32 << 20  # longest block that LZ4BlockOutputStream can write
 _ID = re.compile(r"[0-9a-fA-F]{1,8}(?:-[0-9a-fA-F]{1,4}){3}-[0-9a-fA-F]{1,12}")
 _VERSION = re.compile(r"v[1-9][0-9]{0,8}")
 
-_LZ4 = b"LZ4Block"
-_PLAIN = 0x10  # method of a block of LZ4BlockOutputStream that is not packed
+LZ4 = b"LZ4Block"
+PLAIN = 0x10  # method of a block of LZ4BlockOutputStream that is not packed
 
 
 class Unreadable(ValueError):
@@ -287,17 +287,17 @@ def _unpacked(data: bytes) -> bytes:
     import pyarrow as pa  # noqa: PLC0415  # takes 60 ms, only for format 2
 
     try:
-        if not data.startswith(_LZ4):
+        if not data.startswith(LZ4):
             with pa.input_stream(pa.BufferReader(data), compression="zstd") as stream:
                 return bytes(stream.read(LINEAGE_BYTES))
         codec, found, at = pa.Codec("lz4_raw"), b"", 0
-        while data[at : at + 8] == _LZ4 and len(found) < LINEAGE_BYTES:
+        while data[at : at + 8] == LZ4 and len(found) < LINEAGE_BYTES:
             token = data[at + 8]
             packed, plain, _ = struct.unpack_from("<iii", data, at + 9)
             block = data[at + 21 : at + 21 + packed]
-            if not 0 < packed == len(block) or not 0 < plain <= _MOST_PLAIN:
+            if not 0 < packed == len(block) or not 0 < plain <= MOST_PLAIN:
                 break  # the end, or the end of what was read
-            found += block if token & 0xF0 == _PLAIN else codec.decompress(block, plain, asbytes=True)
+            found += block if token & 0xF0 == PLAIN else codec.decompress(block, plain, asbytes=True)
             at += 21 + packed
     except (OSError, struct.error, IndexError) as error:
         raise Unreadable(f"It is packed in another way than LZ4 or Zstandard ({error}).") from error

@@ -15,13 +15,11 @@ from ha.checkpoints import contents
 from ha.checkpoints.checkpoint_files import DEFAULT_STORE, CheckpointFiles, Store
 from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Closure
-from ha.checkpoints.contents import OperatorStores
+from ha.checkpoints.contents import Json, OperatorStores
 from ha.checkpoints.schemas import StateSchema, state_schemas
 from ha.checkpoints.verify import Condition, Verified, conditions
 
 T = TypeVar("T")
-
-Json = dict[str, Any]
 
 
 class BatchRange(msgspec.Struct, frozen=True):

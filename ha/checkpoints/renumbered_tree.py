@@ -5,10 +5,9 @@ Nothing is written: a copy of it gets the new paths, and the few small files wit
 
 from collections.abc import Callable
 
-from ha.checkpoints.changes import changes
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.checkpoint_reader import CheckpointReader
-from ha.checkpoints.layouts import Layouts, layouts
+from ha.checkpoints.layouts import Layouts, changes, layouts
 from ha.checkpoints.renumbering import Numbers, is_rewritten, renumbered_path, rewritten
 from ha.checkpoints.trees import Tree
 from store.errors import Invalid, NotFound

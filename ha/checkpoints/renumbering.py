@@ -11,9 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ha.checkpoints.changes import columns
 from ha.checkpoints.contents import Json, Unreadable
-from ha.checkpoints.layouts import Layout, Layouts
+from ha.checkpoints.layouts import Layout, Layouts, columns
 from store.errors import HaError
 
 Numbers = Mapping[int, int]  # the new number of each operator, by its old one

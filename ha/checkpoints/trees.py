@@ -1,12 +1,14 @@
 """Tree: a directory with all files below it. The store's own drivers list it, and ``pyarrow.fs`` copies contents.
 
 pyarrow reaches HDFS through fsspec, whose listings silently leave out what could not be listed. A copy of such a
-listing would look complete. So the drivers list names and sizes, and pyarrow only streams.
+listing would look complete. So the drivers list names and sizes, and pyarrow only streams. A :class:`Pace` bounds how
+many calls, or bytes, are begun in a second.
 """
 
 import errno
 import getpass
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from store.bounded import BoundedFiles
+from store.clock import BOOT_CLOCK, Clock
 from store.errors import Invalid, NoSpace, NotFound, Unknown
 from store.files import Entry
 from store.local import open_below
@@ -154,6 +157,26 @@ class Tree:
     @property
     def _at(self) -> str:
         return urlsplit(self.uri).path
+
+
+class Pace:
+    """Lets work begin one piece after the other, evenly; safe to use from several threads."""
+
+    def __init__(self, rate: float, clock: Clock = BOOT_CLOCK) -> None:
+        """Nothing has begun yet; ``rate`` is the number of calls, or of bytes, in a second."""
+        self._clock = clock
+        self._gap = 1 / rate
+        self._lock = threading.Lock()
+        self._next = float("-inf")
+
+    def wait(self, amount: float = 1) -> None:
+        """Wait until the next piece may begin: so many calls or bytes, which hold back those after it."""
+        with self._lock:
+            at = self._clock.now()
+            begins = max(at, self._next)
+            self._next = begins + amount * self._gap
+        if begins > at:
+            self._clock.sleep(begins - at)
 
 
 def bulk_files(uri: str) -> "FileSystem":

@@ -16,7 +16,7 @@ from ha.cli.options import Seconds, flag_option, printable, value_option, yes_op
 from ha.outputs.job_outputs import EVERY, ids_of, merged, outputs_of
 from ha.outputs.ledger import Gap
 from ha.outputs.lines import FOLLOW, NO_QUERY, Lines
-from ha.outputs.merge_plan import MOST_FILES, Rule
+from ha.outputs.merging import MOST_FILES, Rule
 from ha.outputs.reading import BatchCondition, JournalBatch, JournalOutput, JournalReader
 from ha.spark.stored.ledger import Ledger
 from ha.views.leases import steady

@@ -81,7 +81,7 @@ def given(command: Sequence[str], paths: Sequence[Path], variables: Mapping[str,
 def stored(opened: Stores, job: str, version: int = 0) -> Iterator[Prepared]:
     """Lay out a stored program as a sidecar does, by default the newest version."""
     # InvalidSettings: none is stored, or its command is not on this host. NoLeader: there is no such job.
-    from ha.sidecar.command.stored_program import StoredProgram  # noqa: PLC0415  # only for this
+    from ha.sidecar.command.newest_program import StoredProgram  # noqa: PLC0415  # only for this
 
     programs = StoredProgram(opened, job)
     program = programs.version(version) if version else programs.newest()

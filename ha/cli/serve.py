@@ -183,7 +183,7 @@ def run(
     ha.lead waits for. It must do nothing of the job's work before ha.lead returns.
     """
     from ha.daemon.process import ContendingProcess  # noqa: PLC0415
-    from ha.sidecar.command.stored_program import StoredProgram  # noqa: PLC0415
+    from ha.sidecar.command.newest_program import StoredProgram  # noqa: PLC0415
     from ha.sidecar.command.succession import Succession  # noqa: PLC0415
     from ha.sidecar.savepoint_work import Restore  # noqa: PLC0415
     from ha.sidecar.sidecar import Sidecar  # noqa: PLC0415

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from ha.checkpoints.pace import Pace
+from ha.checkpoints.trees import Pace
 from ha.cli.context import Context, command, needs
 from ha.cli.inspect import checkpoints
 from ha.cli.options import POSITIVE, flag_option, printable, value_option
@@ -16,8 +16,7 @@ from store.bounded import BoundedFiles
 from store.errors import NotFound
 
 if TYPE_CHECKING:
-    from ha.checkpoints.content_verification import ContentReport
-    from ha.checkpoints.verify import Verified
+    from ha.checkpoints.verify import ContentReport, Verified
 
 
 @command()
@@ -55,9 +54,9 @@ def _verified(
     files: BoundedFiles, path: str, name: str, before: Callable[[], object], *, checksums: bool, quiet: bool
 ) -> "tuple[list[Verified], ContentReport | None]":
     from ha.checkpoints.checkpoint_reader import CheckpointReader  # noqa: PLC0415
-    from ha.checkpoints.content_verification import verify_contents  # noqa: PLC0415  # loads pyarrow
     from ha.checkpoints.trees import Tree  # noqa: PLC0415
     from ha.checkpoints.verify import verify as verify_it  # noqa: PLC0415
+    from ha.checkpoints.verify import verify_contents  # noqa: PLC0415  # loads pyarrow
 
     def reader() -> CheckpointReader:
         return CheckpointReader(Tree(files, path, before))

@@ -10,10 +10,9 @@ from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.daemon.eligibility import Eligibility, Look
 from ha.daemon.liveness_socket import LivenessSocket, new_liveness_socket
-from ha.leadership.drained_host import DrainedHost
+from ha.leadership.eligibility import DrainedHost, Trial
 from ha.leadership.notices import NoticeQueue
 from ha.leadership.standalone import await_release
-from ha.leadership.trial import Trial
 from ha.metrics.contending import ContendingMetrics, LeadershipStatus
 from ha.metrics.process_metrics import Metrics
 from leader.contender.contender import Contender

@@ -107,6 +107,10 @@ class FencedRename:
         """Call the store, and repeat the call if it gives no answer; only for idempotent operations."""
         return patiently(lambda: self._files.call("output", operation, CALL_TIMEOUT_S))
 
+    def names(self, path: str) -> list[str]:
+        """Return the names of the entries of a folder, sorted; none if there is no such folder."""
+        return [entry.name for entry in self.list(path)]
+
     def list(self, path: str) -> list[Entry]:
         """Return the entries of a folder, sorted by name; none if there is no such folder."""
         try:
@@ -119,6 +123,10 @@ class FencedRename:
         """Raise ``Fenced`` unless the leader directory still exists with its record."""
         patiently(self._directory.check)
 
+    def make_folder(self, path: str) -> None:
+        """Create a folder, whoever has created the directory that it is in."""
+        self.do(lambda files: files.make_directory(path))
+
     def make_folders(self, *paths: str) -> None:
         """Create folders in the leader directory; a directory that Spark brought back to life has none of them.
 
@@ -126,7 +134,7 @@ class FencedRename:
         """
         with suppress(NotFound):
             for path in paths:
-                self.do(lambda files, path=path: files.make_directory(path))  # type: ignore[misc]
+                self.make_folder(path)
         self.check()
 
     def move(self, source: str, target: str) -> bool:
@@ -188,7 +196,7 @@ class FencedRename:
             return False
         try:
             with suppress(AlreadyExists):
-                self.do(lambda files: files.make_directory(folder))
+                self.make_folder(folder)
         except NotFound:
             self.do(lambda files: make_parents(files, folder))
         if len(self._parents) >= MOST_PARENTS:

@@ -98,36 +98,30 @@ class Leadership:
         holder: Holder,
         mirror: MirrorRunner | None = None,
     ) -> None:
-        """Begin a leadership that was granted.
-
-        Args:
-            job: name of the job.
-            directory: epoch and session id.
-            stores: both stores; the caller closes them.
-            runtime: runs the mirror of the checkpoints in ZooKeeper.
-            holder: holds the lease.
-            mirror: mirror of the job's checkpoints, if this process has one already.
-        """
+        """Begin a leadership that was granted."""
+        # The caller closes the stores. The runtime runs the mirror of the checkpoints in ZooKeeper; `mirror` is that of
+        # the job, if this process has one already.
         self.job = job
         self.epoch = directory.epoch
         self.session_id = directory.session_id
         self.directory = stores.directory_uri(job, directory)
         self._stores = stores
-        self._own = FencedDirectory(stores.files, job, directory, stores.timing.call_timeout)
+        self.own = FencedDirectory(stores.files, job, directory, stores.timing.call_timeout)
+        """The leader directory as a store; for modules of this package."""
         self.checkpoints = Checkpoints(
-            self._own,
+            self.own,
             changed=self._mirror_checkpoints,
             retained=stores.settings.command.checkpoints_retained,
             observer=stores.history.observer,
             patience=PATIENCE_S,
         )
-        self.status = JobStatus(self._own)
-        self.graph = graph_of(self._own)
-        self.results = Results(self._own)
-        self.exceptions = Exceptions(self._own)
-        self.blobs = VersionedFiles(self._own, BLOBS, "a blob")
-        self.cleanup = Cleanup(self._own)
-        self.queries = QueryCheckpoints(self._own)
+        self.status = JobStatus(self.own)
+        self.graph = graph_of(self.own)
+        self.results = Results(self.own)
+        self.exceptions = Exceptions(self.own)
+        self.blobs = VersionedFiles(self.own, BLOBS, "a blob")
+        self.cleanup = Cleanup(self.own)
+        self.queries = QueryCheckpoints(self.own)
         self._runtime = runtime
         self._mirror = mirror or mirror_of_checkpoints(runtime, job)
         self._holder = holder
@@ -139,11 +133,6 @@ class Leadership:
         """Set while the queries are stopped in order, for modules of this package: no output begins a batch then."""
         self._callbacks: list[Callable[[], object]] = []
         self._lock = threading.Lock()
-
-    @property
-    def own(self) -> FencedDirectory:
-        """The leader directory as a store; for modules of this package."""
-        return self._own
 
     def open_files(self, uri: str, workers: int = 8) -> BoundedFiles:
         """Open one directory as the settings say; its calls are counted, too. For modules of this package."""
@@ -227,7 +216,7 @@ class Leadership:
             StoreError: the store did not answer.
         """
         self.path(relative)  # raises if it is not below the directory
-        return [entry.name for entry in self._own.list(relative)]
+        return [entry.name for entry in self.own.list(relative)]
 
     def publish(self, staged: str, final: str) -> bool:
         """Move a file or directory from below :meth:`path` to its readers: as a whole, once, and never when fenced.
@@ -251,7 +240,7 @@ class Leadership:
         """
         relative = staged_path(self, staged)
         with closing(FencedRename(self, final)) as renames:
-            return renames.publish(relative, self._own.staging())
+            return renames.publish(relative, self.own.staging())
 
     def fenced_by(self) -> Fenced | None:
         """Ask HDFS for a new leader; return the error that names it, or None if this one still leads.
@@ -259,7 +248,7 @@ class Leadership:
         Raises:
             StoreError: HDFS did not answer, or has no such job any more.
         """
-        return self._own.fenced_by()
+        return self.own.fenced_by()
 
     def on_revoked(self, callback: Callable[[], object]) -> None:
         """Register a function to be called when the leadership ends; at once if it has ended already.

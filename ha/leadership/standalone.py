@@ -10,7 +10,7 @@ from ha.agent.shared_session import borrower_of
 from ha.config.settings import Settings
 from ha.config.stores import Stores
 from ha.hosts.crew import Crew
-from ha.leadership.drained_host import DrainedHost
+from ha.leadership.eligibility import DrainedHost, Trial
 from ha.leadership.leadership import Leadership
 from ha.leadership.notices import (
     AskedTo,
@@ -21,7 +21,6 @@ from ha.leadership.notices import (
     RevocationNotice,
     Wake,
 )
-from ha.leadership.trial import Trial
 from leader.contender.contender import Contender
 from leader.contender.runtime import Runtime
 from leader.contender.twins import TwinWatch, twin_sentence

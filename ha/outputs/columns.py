@@ -89,34 +89,24 @@ def _both(known: Any, asked: Any) -> Any:
     return known
 
 
-class KeptTypes:
-    """The types of one output, in its folder."""
-
-    def __init__(self, folder: OutputFolder) -> None:
-        self._folder = folder
-
-    def add(self, asked: Types) -> None:
-        """Refuse types that clash with those that are kept, else keep those that are new; two lists if nothing is.
-
-        Raises:
-            InvalidSettings: a column has another type in the batches that are there.
-            Unreadable: what is kept is damaged.
-        """
-        times = max(layout.numbers(f"{TYPES}=", self._folder.names()), default=0)
-        before = f"{TYPES}={times}"
-        known = (read(TYPES, dict[str, Any], self._folder.names(before)) if times else None) or {}
-        if (found := clash_of(known, asked)) is not None:
-            path, was, now = found
-            raise InvalidSettings(
-                f"Column {path!r} of output {self._folder.name!r} has type {was} in the batches that are there, and "
-                f"this program would add {now}: no reader takes both. Cast it to {was}, give the column another name, "
-                "or give the output another directory."
-            )
-        if (together := merged(known, asked)) == known:
-            return
-        renames, staged = self._folder.renames, self._folder.at(layout.STAGED, f"{TYPES}-{uuid.uuid4().hex}")
-        renames.make_folders(staged)
-        self._folder.keep(staged, written(TYPES, together))
-        renames.move(staged, self._folder.at(f"{TYPES}={times + 1}"))
-        if times:
-            renames.remove(self._folder.at(before))
+def keep_types(folder: OutputFolder, asked: Types) -> None:
+    """Refuse types that clash with those that an output keeps, else keep those that are new: two lists if none is."""
+    # InvalidSettings: a column has another type in the batches that are there. Unreadable: what is kept is damaged.
+    times = max(layout.numbers(f"{TYPES}=", folder.names()), default=0)
+    before = f"{TYPES}={times}"
+    known = (read(TYPES, dict[str, Any], folder.names(before)) if times else None) or {}
+    if (found := clash_of(known, asked)) is not None:
+        path, was, now = found
+        raise InvalidSettings(
+            f"Column {path!r} of output {folder.name!r} has type {was} in the batches that are there, and "
+            f"this program would add {now}: no reader takes both. Cast it to {was}, give the column another name, "
+            "or give the output another directory."
+        )
+    if (together := merged(known, asked)) == known:
+        return
+    renames, staged = folder.renames, folder.at(layout.STAGED, f"{TYPES}-{uuid.uuid4().hex}")
+    renames.make_folders(staged)
+    folder.keep(staged, written(TYPES, together))
+    renames.move(staged, folder.at(f"{TYPES}={times + 1}"))
+    if times:
+        renames.remove(folder.at(before))

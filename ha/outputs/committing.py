@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 from ha.leadership.fenced_rename import ATTEMPTS
 from ha.outputs import layout
-from ha.outputs.commit_trigger import Moment, values_of
 from ha.outputs.folder import OutputFolder
-from ha.outputs.partition_commit import SUCCESS_FILE, CommittedPartition, PartitionCommit, Policy
+from ha.outputs.partition_commit import SUCCESS_FILE, CommittedPartition, Moment, PartitionCommit, Policy, values_of
 from ha.outputs.partitions import PartitionNote, Partitions
 from ha.outputs.record import Record
 from ha.program.output_report import REPORTS
@@ -78,7 +77,7 @@ class Committing:
 
     def _commit(self, note: PartitionNote, batch: int) -> bool:
         place = self._folder.out(note.partition)
-        batches = layout.batches([entry.name for entry in self._renames.list(place)])
+        batches = layout.numbers(layout.BATCH, self._renames.names(place))
         self._since.pop(note, None)
         if not batches:  # its decision was undone, or somebody has deleted all of it
             self._partitions.drop(note)

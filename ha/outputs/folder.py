@@ -1,15 +1,23 @@
-"""OutputFolder: an output's folder in the leader directory, and the renames that lead from there to its readers."""
+"""OutputFolder: an output's folder in the leader directory, and the renames that lead from there to its readers.
 
+Also the room in the directories of readers: HDFS limits the entries of each, and each batch is one.
+"""
+
+import logging
 import posixpath
 import re
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs import layout
 from ha.outputs.record import FILES, Record
+from ha.program.output_report import REPORTS
 from leader.layout.packed_names import read
+from store.errors import StoreError
+from store.hadoop_errors import configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +43,7 @@ class OutputFolder:
 
     def names(self, *parts: str) -> list[str]:
         """Return the names of the entries of a folder in it, sorted; none if there is no such folder."""
-        return [entry.name for entry in self.renames.list(self.at(*parts))]
+        return self.renames.names(self.at(*parts))
 
     def ids(self, *parts: str) -> list[int]:
         """Return the numbers among these names, sorted."""
@@ -69,4 +77,40 @@ class OutputFolder:
     def keep(self, folder: str, names: list[str]) -> None:
         """Make the folders whose names hold a value."""
         for name in names:
-            self.renames.do(lambda files, name=name: files.make_directory(f"{folder}/{name}"))  # type: ignore[misc]
+            self.renames.make_folder(f"{folder}/{name}")
+
+
+LIMIT, USUAL = "dfs.namenode.fs-limits.max-directory-items", 1_048_576
+
+SHARE = 0.8  # the directory is nearly full from here on
+
+_log = logging.getLogger("ha")
+
+
+def look(renames: FencedRename, name: str, batch: int, partitions: Iterable[str]) -> None:
+    """Count the entries of the directories in which a batch has appeared, if they can be so many, by its id."""
+    try:
+        most = int(configuration().get(LIMIT, USUAL))
+    except ValueError:
+        most = USUAL
+    if batch < SHARE * most:
+        return
+    fullest = 0
+    for partition in partitions:
+        folder = posixpath.join(renames.outside, partition).rstrip("/")
+        with suppress(StoreError):  # the next thousand tries again
+            entries = len(renames.list(folder))
+            fullest = max(fullest, entries)
+            if entries >= SHARE * most:
+                _log.warning(
+                    "Output %s: /%s has %s entries, and HDFS allows %s in a directory: merge its files or move old "
+                    "ones away, or raise %s on the NameNodes. Once it is full, no batch is published there.",
+                    name, folder, f"{entries:,}", f"{most:,}", LIMIT,
+                )  # fmt: skip
+    REPORTS.set(name, fullness=fullest / most)
+
+
+def make_room(renames: FencedRename, folder: str) -> None:
+    """Keep an entry of a folder for a merge: once the folder is full, it takes no other."""
+    with suppress(StoreError):  # the next process of the job tries again, and so does the next merge
+        renames.do(lambda files: files.write(f"{folder}/{layout.ROOM}", b""))

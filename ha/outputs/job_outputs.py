@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from ha.config.stores import Stores
 from ha.leadership.fenced_rename import FencedRename, LeaderFiles
 from ha.outputs.folder import OutputFolder
-from ha.outputs.merge_plan import Merge, Rule
-from ha.outputs.merging import Merging
+from ha.outputs.merging import Merge, Merging, Rule
 from ha.outputs.reading import JournalOutput, JournalReader
 from leader.errors import Fenced, LeaderError, NoLeader
 from leader.job.admin import JobAdmin
@@ -44,11 +43,8 @@ def merged(
     opened: Stores, job: str, name: str | None, rule: Rule, partition: str, web: str, *, dry_run: bool
 ) -> Iterator[dict[str, object]]:
     """Merge the mergeable outputs of a job, or the one of that name, and yield what was done."""
-    # name: of the output; None for all.
-    # rule: which files become one.
-    # partition: only this one and those below it; empty for all.
-    # web: HTTP address of the NameNode; empty if Hadoop's configuration says it.
-    # dry_run: whether nothing is to be merged.
+    # Only `partition` and those below it are merged; all, if it is empty. `web` is the HTTP address of the NameNode;
+    # empty if Hadoop's configuration says it.
     reader, outputs = outputs_of(opened, job, name)
     flat = [each for each in outputs if each.flat and each.target]
     if not flat:

@@ -4,7 +4,7 @@
 names of its files. The journal seals it: one rename takes it to a place where no task can add a file. A second rename
 decides it, with a record of its files. Then each of its partitions is moved to its place by one rename, and a last
 rename says that the batch is complete: see :mod:`ha.outputs.layout`. A driver that does a batch again finds it decided,
-drops its own rows, and moves the rest of what was decided. :mod:`ha.outputs.admission` says whose batches an output
+drops its own rows, and moves the rest of what was decided. :mod:`ha.outputs.batch` says whose batches an output
 takes. See decisions 17, 36, 51 and 79.
 """
 
@@ -18,9 +18,8 @@ import msgspec
 
 from ha.leadership.fenced_rename import FencedHome, FencedRename, common_root, make_parents
 from ha.outputs import layout, neighbours
-from ha.outputs.admission import Admission
-from ha.outputs.batch import Batch
-from ha.outputs.columns import TYPED, KeptTypes, Types
+from ha.outputs.batch import Admission, Batch
+from ha.outputs.columns import TYPED, Types, keep_types
 from ha.outputs.committing import Committing
 from ha.outputs.elsewhere import Elsewhere, Giving, Undecided, nowhere
 from ha.outputs.folder import OutputFolder
@@ -44,32 +43,23 @@ class Journal:
     Attributes:
         staged: URI of the folder below which attempts are written, each as ``<attempt>/rows``.
         renames: lead from the leader directory to the output.
+        newest: the newest id that is known to be decided; -1 if none is.
     """
 
     def __init__(
         self,
-        home: FencedHome,
-        uri: str,
+        home: FencedHome,  # the leader directory
+        uri: str,  # directory in which the batches appear; empty with `elsewhere`
         name: str,
-        commit: PartitionCommit | None = None,
-        policies: Mapping[str, Policy] | None = None,
-        renames: FencedRename | None = None,
+        commit: PartitionCommit | None = None,  # when partitions are committed, and how; None for never
+        policies: Mapping[str, Policy] | None = None,  # those that it names, without `success-file`
+        renames: FencedRename | None = None,  # lead to that directory, and are closed by their owner; None for its own
         *,
-        flat: bool = False,
-        files: tuple[str, Sequence[str]] = ("", ()),
-        alone: bool = True,
-        elsewhere: Elsewhere | None = None,
+        flat: bool = False,  # whether a partition of a batch is one file beside those of others: `ha output merge`
+        files: tuple[str, Sequence[str]] = ("", ()),  # their format, and the columns of partitions: kept for ever
+        alone: bool = True,  # whether no other process of this leader publishes to the output
+        elsewhere: Elsewhere | None = None,  # what publishes batches that do not appear in a directory
     ) -> None:
-        # home: the leader directory.
-        # uri: directory in which the batches appear; empty with `elsewhere`.
-        # commit: when partitions are committed, and how; None for never.
-        # policies: those that it names, without `success-file`.
-        # renames: lead to that directory, and are closed by their owner; None for some of its own.
-        # flat: whether a partition of a batch appears as one file beside those of other batches, so that `ha output
-        # merge` can make one of them.
-        # files: their format, and the columns of partitions; an output keeps both for ever.
-        # alone: whether no other process of this leader publishes to the output.
-        # elsewhere: what publishes batches that do not appear in a directory.
         # InvalidSettings: no rename leads to that directory.
         uri = uri if elsewhere is None else nowhere(home.directory, elsewhere)
         self.staged = staged_below(home.directory, uri, name)
@@ -83,7 +73,7 @@ class Journal:
         path = f"{urlsplit(self._renames.root).path.rstrip('/')}/{self._renames.outside}"
         self._target = Target(path, flat, *of_kind, files[0].lower(), tuple(files[1]))
         self._name, self._own = name, ""
-        self._newest, self._settled = -1, False
+        self.newest, self._settled = -1, False
         self._lock = threading.RLock()
         self._admission, self._replayed = Admission(self._folder), 0
         self._types: Types = {}
@@ -112,9 +102,9 @@ class Journal:
         with self._lock:
             if self._settled:
                 with suppress(NotFound):  # another journal may have taken the output over
-                    return self._admission.is_new(batch, self._newest)
+                    return self._admission.is_new(batch, self.newest)
             self.settle(batch=batch)
-            return self._admission.is_new(batch, self._newest)
+            return self._admission.is_new(batch, self.newest)
 
     def publish(self, attempt: str, batch: Batch, wrote: Record, least: int = 0) -> bool:
         """Publish what was written of a batch; returns False, and drops it, if the batch was decided before."""
@@ -130,9 +120,11 @@ class Journal:
         # StoreError: it is not known whether the batch was published: write it again.
         with self._turn(attempt, batch):
             sealed = self._sealed(attempt, batch, wrote)
-            published = self._admission.is_new(batch, self._newest)
+            published = self._admission.is_new(batch, self.newest)
             if published:
-                self._keep_types()
+                if self._types and not self._types_kept:
+                    keep_types(self._folder, self._types)
+                    self._types_kept = True
                 self._admission.lift(batch.number, least)
                 self._publish(sealed, batch, wrote)
             else:
@@ -141,11 +133,6 @@ class Journal:
                 self._count(batch)
             self._commit(batch)
         return published
-
-    def _keep_types(self) -> None:
-        if self._types and not self._types_kept:
-            KeptTypes(self._folder).add(self._types)
-            self._types_kept = True
 
     def repeat(self, batch: Batch, rows: int | None = None) -> None:
         """Do what is left of a batch that was decided before and is done again; its rows are dropped and counted."""
@@ -179,8 +166,8 @@ class Journal:
 
     def _commit(self, batch: Batch) -> None:
         """Commit the partitions that are due, if the batch is the newest one: then it is complete."""
-        if self._committing and batch.moment and self._admission.id_of(batch) == self._newest:
-            self._committing.commit(self._newest, batch.moment)
+        if self._committing and batch.moment and self._admission.id_of(batch) == self.newest:
+            self._committing.commit(self.newest, batch.moment)
 
     @contextmanager
     def _turn(self, attempt: str = "", batch: Batch | None = None) -> Iterator[None]:
@@ -201,16 +188,14 @@ class Journal:
         if self._committing is None:
             return 0
         with self._turn():
-            return self._committing.commit(self._newest, None)
+            return self._committing.commit(self.newest, None)
 
     def abandon(self, attempt: str, number: int) -> bool:
         """Drop an attempt, unless it was decided: then the query's next try completes it. Return whether it was."""
         with self._lock:
             self._settled = False
             decided = self._renames.exists(self._folder.at(layout.ready(self.id_of(number))))
-            self._renames.remove(
-                self._folder.at(layout.STAGED, attempt)
-            )  # what is sealed goes when the next journal settles
+            self._renames.remove(self._folder.at(layout.STAGED, attempt))  # the next journal drops what is sealed
         return decided
 
     # --- settling
@@ -229,7 +214,7 @@ class Journal:
         self._replayed = max(layout.numbers(layout.REPLAYED, names), default=0)
         self._admission.load(names)
         if batch is not None:
-            self._admission.check(batch, lambda: max(self._newest, self._newest_done()))
+            self._admission.check(batch, lambda: max(self.newest, self._newest_done()))
         self._own = self._admission.own = self._taken(names)
         renames.make_folders(*map(folder.at, (layout.STAGED, layout.READY, layout.DONE)))
         renames.sweep()
@@ -242,7 +227,7 @@ class Journal:
         folder.keep(folder.home, written(TARGET, self._target))
         if self._committing:
             self._committing.load()
-        self._newest = max(self._newest, self._newest_done())
+        self.newest = max(self.newest, self._newest_done())
         for batch_id in decided:
             self._finish(batch_id)
         self._settled = True
@@ -260,12 +245,7 @@ class Journal:
         except Undecided as error:
             _log.warning("%s", error)
         else:
-            self._newest = max(self._newest, batch_id)
-
-    @property
-    def newest(self) -> int:
-        """The newest id that is known to be decided; -1 if none is."""
-        return self._newest
+            self.newest = max(self.newest, batch_id)
 
     def id_of(self, number: int) -> int:
         """Return the id of the present query's batch with this number; of its first part, if it is written in parts."""
@@ -293,7 +273,7 @@ class Journal:
                 if wrote.files:
                     self._renames.move(self._folder.at(layout.STAGED, attempt), sealed)
                 else:  # no task has created anything
-                    self._renames.do(lambda files, sealed=sealed: files.make_directory(sealed))  # type: ignore[misc]
+                    self._renames.make_folder(sealed)
                     self._renames.make_folders(f"{sealed}/{layout.ROWS}")
             except NotFound as error:
                 self._renames.check()  # or all of it has gone with the leader directory
@@ -307,7 +287,7 @@ class Journal:
 
     def _publish(self, sealed: str, batch: Batch, wrote: Record) -> None:
         number, renames = self._admission.id_of(batch), self._renames
-        wrote = msgspec.structs.replace(wrote, plan=batch.plan, after=self._newest)
+        wrote = msgspec.structs.replace(wrote, plan=batch.plan, after=self.newest)
         with REPORTS.timed(self._name, RECORD):
             try:
                 record = self._moving.take_stock(sealed, wrote)
@@ -319,14 +299,14 @@ class Journal:
         with REPORTS.timed(self._name, DECIDE):
             if not renames.move(sealed, self._folder.at(layout.ready(number))):
                 raise AlreadyExists(f"Batch {number} of output {self._name!r} was decided meanwhile.")
-        self._newest = number
+        self.newest = number
         with REPORTS.timed(self._name, MOVE):
             if self._committing:
                 self._committing.open(number, record, batch.moment)
             try:
                 self._counted(lambda: self._moving.move(number, record))
             except Undecided:
-                self._newest = record.after
+                self.newest = record.after
                 raise
         if 0 <= record.after // layout.BUCKET < number // layout.BUCKET:  # the first of a further thousand
             with suppress(StoreError):

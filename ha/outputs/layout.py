@@ -129,16 +129,11 @@ def check_columns(columns: Iterable[str], *ours: str) -> None:
             )
 
 
-def ids(names: "list[str]") -> list[int]:
+def ids(names: Iterable[str]) -> list[int]:
     """Return the numbers among these names, sorted."""
     return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and name == str(int(name)))
 
 
-def batches(names: "list[str]") -> list[int]:
-    """Return the batches in a partition, by the names in its folder."""
-    return numbers(BATCH, names)
-
-
 def numbers(word: str, names: Iterable[str]) -> list[int]:
     """Return the numbers behind a word, such as :data:`BATCH`, by the names that begin with it, sorted."""
-    return ids([name.removeprefix(word) for name in names if name.startswith(word)])
+    return ids(name.removeprefix(word) for name in names if name.startswith(word))

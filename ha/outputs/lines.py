@@ -102,9 +102,7 @@ class Lines:
 
     def admitting(self, line: Line, number: int, newest: int) -> str | None:
         """Return the name that has to be made so that the output takes a batch; None if it takes it as it is."""
-        # line: of the batch.
-        # number: that Spark gave to it.
-        # newest: id of the newest batch that is decided; -1 if there is none.
+        # `newest` is the id of the newest batch that is decided; -1 if there is none.
         # ForeignBatch: the output has batches of another line, and this one was not allowed to follow.
         if self.current is not None and self.current.id == line.id:
             return None

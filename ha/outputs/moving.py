@@ -14,9 +14,8 @@ import msgspec
 
 from ha.leadership.fenced_rename import ATTEMPTS
 from ha.outputs import layout
-from ha.outputs.folder import OutputFolder
+from ha.outputs.folder import OutputFolder, look, make_room
 from ha.outputs.record import FILES, LOST, NOBODY_KNOWS, Record
-from ha.outputs.room import look, make_room
 from leader.errors import OutputLost, Unreadable
 from leader.layout.packed_names import written
 from store.clock import now
@@ -59,8 +58,7 @@ class Moving:
 
     def take_stock(self, attempt: str, wrote: Record) -> Record:
         """Keep a record of an attempt beside its rows, and delete the files that do not belong to it."""
-        # attempt: its folder, to which no task can add a file any more.
-        # wrote: what it has to consist of. Other files are of tasks that were repeated, and may go on.
+        # No task can add a file to its folder any more. Other files are of tasks that were repeated, and may go on.
         # Invalid: a partition has several files.
         # NotFound: its rows are gone, or some of what was written.
         self._looked_at = now()

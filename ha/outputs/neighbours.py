@@ -24,18 +24,9 @@ OF_OUTPUTS = (layout.BATCH, layout.REGION, "batch-", "merged-")
 
 
 def check(renames: FencedRename, name: str, target: Target, names: Sequence[str], *, shared: bool) -> None:
-    """Refuse a directory in which batches of this kind cannot be read.
-
-    Args:
-        renames: lead to the directory.
-        name: of the output.
-        target: where and how its batches are to appear.
-        names: in its folder of the leader directory.
-        shared: whether other outputs of this job have the same directory by intention, as regions have.
-
-    Raises:
-        InvalidSettings: it is refused; the sentence names both sides and says what can be done.
-    """
+    """Refuse a directory in which batches of this kind cannot be read: ``InvalidSettings``."""
+    # names: in the output's folder of the leader directory.
+    # shared: whether other outputs of this job have the same directory by intention, as regions have.
     if target.kind:
         return  # nothing appears in a directory
     _check_log(renames, name)

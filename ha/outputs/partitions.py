@@ -139,9 +139,7 @@ class Partitions:
         """Note the partitions of a decided batch, before a row of it is moved; take the markers of committed ones away.
 
         It costs one request for each partition that is not pending, and two or three more for one that is committed.
-
-        Returns:
-            Those that were committed before: the batch is late for them.
+        Those that were committed before are returned: the batch is late for them.
         """
         late = []
         for partition in partitions:
@@ -207,7 +205,7 @@ class Partitions:
                 self._renames.remove(self._at(f"{COMMITTED}/{name}"))
 
     def _make(self, note: PartitionNote) -> None:
-        self._renames.do(lambda files: files.make_directory(self._at(f"{PENDING}/{note.name}")))
+        self._renames.make_folder(self._at(f"{PENDING}/{note.name}"))
 
     def _half(self, partition: str) -> list[PartitionNote]:
         """Return the notes of a partition whose policies were begun."""
@@ -227,7 +225,7 @@ class Partitions:
             marker, seen = self._folder.out(partition, name), False
             for _ in range(ATTEMPTS):
                 folder = self._at(f"{COMMITTING}/{uuid.uuid4().hex}")
-                self._renames.do(lambda files, folder=folder: files.make_directory(folder))  # type: ignore[misc]
+                self._renames.make_folder(folder)
                 try:
                     gone = self._renames.move(marker, f"{folder}/{name}")
                 except NotFound:
@@ -252,7 +250,7 @@ class Partitions:
                 raise Unknown(f"{target!r} was seen, and is gone: it is to be read again.") from None
 
     def _names(self, state: str) -> list[str]:
-        return [entry.name for entry in self._renames.list(self._at(state))]
+        return self._renames.names(self._at(state))
 
     def _at(self, path: str) -> str:
         return f"{self._home}/{path}".rstrip("/")

@@ -13,11 +13,10 @@ import msgspec
 
 from ha.outputs import layout
 from ha.outputs.lines import Lines
-from ha.outputs.merge_plan import Merge, merge_in
+from ha.outputs.merging import Merge, merge_in
 from ha.outputs.neighbours import SPARKS_LOG
 from ha.outputs.record import FILES, LOST, NOBODY_KNOWS, TARGET, Record, Target
-from ha.outputs.region_marks import RegionRecord
-from ha.outputs.regional import behind
+from ha.outputs.regional import RegionRecord, behind
 from leader.errors import Fenced, Unreadable
 from leader.job.fenced_directory import LOOKS, FencedDirectory
 from leader.layout.names import OUT
@@ -97,16 +96,15 @@ class ExistenceCheck:
     def compare(self, batch: int, record: Record, *, complete: bool) -> tuple[Record, Record]:
         """Return which of these files are neither in their places nor in a merged file, and which others are there."""
         # A batch is `complete` if it was so before the first look. Batches of a flat output share their folders.
-        there = self._there(batch, record, again=not (complete and record.flat))
+        again = not (complete and record.flat)
+        there = record.standing(
+            batch, {each: self._list(record.folder(each, batch), again=again) for each in record.partitions}
+        )
         missing = record.without(there)
-        for again in (False, True):
+        for once_more in (False, True):
             if missing.files and record.flat:
-                missing = missing.without(self._merged(batch, missing, again=again))
+                missing = missing.without(self._merged(batch, missing, again=once_more))
         return missing, Record({}) if record.flat else there.beside(record)
-
-    def _there(self, batch: int, record: Record, *, again: bool) -> Record:
-        listed = {each: self._list(record.folder(each, batch), again=again) for each in record.partitions}
-        return record.standing(batch, listed)
 
     def _merged(self, batch: int, missing: Record, *, again: bool) -> Record:
         thousand = batch // layout.BUCKET
@@ -123,11 +121,8 @@ class ExistenceCheck:
     def _list(self, folder: str, *, again: bool) -> dict[str, int]:
         known = self._listed.get(folder)
         if known is None or again:
-            known = self._listed[folder] = self._sizes(folder)
+            known = self._listed[folder] = _sizes(self._target, folder)
         return known
-
-    def _sizes(self, folder: str) -> dict[str, int]:
-        return _sizes(self._target, folder)
 
 
 def unseen(target: BoundedFiles) -> str:

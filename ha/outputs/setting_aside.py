@@ -51,8 +51,8 @@ class SettingAside:
     def bring_back(self, trash: str) -> None:
         """Move all batches of a folder of the trash to their places and into the journal."""
         known = self._partitions.load(make=False)
-        for batch in layout.ids(self._names(trash)):
-            names = self._names(f"{trash}/{batch}")
+        for batch in layout.ids(self._renames.names(trash)):
+            names = self._renames.names(f"{trash}/{batch}")
             state = next((each for each in STATES if each in names), None)
             if state is None:
                 continue
@@ -85,7 +85,7 @@ class SettingAside:
 
     def _record(self, folder: str, batch: int) -> Record:
         try:
-            record = read(FILES, Record, self._names(folder))
+            record = read(FILES, Record, self._renames.names(folder))
         except Unreadable as error:
             raise Invalid(f"Batch {batch} of output {self._name!r}: its record is damaged. {error}") from error
         if record is None:
@@ -95,6 +95,3 @@ class SettingAside:
     def _move(self, source: str, target: str) -> None:
         if not self._renames.move(source, target):
             raise AlreadyExists(f"{target!r} exists already, so {source!r} cannot go there: move that one away.")
-
-    def _names(self, folder: str) -> list[str]:
-        return [entry.name for entry in self._renames.list(folder)]

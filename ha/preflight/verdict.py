@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ha.checkpoints.changes import changes
-from ha.checkpoints.layouts import Layout
+from ha.checkpoints.layouts import Layout, changes
 from ha.checkpoints.renumbering import Doubt, match
 from ha.preflight.scratch import Copy
 from ha.spark.queries.query_failures import Failure, failure

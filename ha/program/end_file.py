@@ -3,7 +3,7 @@
 It lies beside the program's report on its queries, one for each run. A program makes it when it enters its block of
 ``ha.lead``, and empties it when it leaves the block as it was meant to. While it says something, an exit code of 0 is a
 failure: a shell can hide the code of a program, and ``os._exit(0)`` leaves no block. If there is none, the program has
-said nothing of its end, and the guard may (:mod:`ha.sidecar.command.left_behind`).
+said nothing of its end, and the guard may (:mod:`ha.sidecar.command.offspring`).
 """
 
 import os

@@ -11,7 +11,7 @@ from ha.hosts.crew import Crew
 from ha.leadership.fenced_rename import LeaderFiles
 from ha.program import failure_notes
 from ha.sidecar.machine.commands import NOTE_S
-from ha.sidecar.standby.replication import promoted_away
+from ha.sidecar.standby import promoted_away
 from ha.spark.replication.report import begin_line
 from ha.spark.rewind.completing import complete as complete_rewinds
 from ha.spark.savepoints.restoring import complete, decide
@@ -139,9 +139,7 @@ class JobStatusUpdater:
         """Set the status to cancelling: if this leader ends before it has cancelled the job, the next one does it."""
 
         def cancelling(directory: FencedDirectory) -> None:
-            status = JobStatus(directory)
-            if (found := status.read()).allows(Status.CANCELLING):
-                status.change(found, Status.CANCELLING)
+            _allowed(JobStatus(directory), Status.CANCELLING)
 
         self.keep_trying(leader, "record that the job is being cancelled", cancelling)
 
@@ -318,11 +316,14 @@ def _begin_again(directory: FencedDirectory) -> None:
 
 
 def _fail(directory: FencedDirectory) -> None:
-    status = JobStatus(directory)
     for new in (Status.FAILING, Status.FAILED):
-        found = status.read()
-        if found.allows(new):
-            status.change(found, new)
+        _allowed(JobStatus(directory), new)
+
+
+def _allowed(status: JobStatus, new: Status) -> None:
+    """Change the status if that is allowed."""
+    if (found := status.read()).allows(new):
+        status.change(found, new)
 
 
 def _finish(directory: FencedDirectory) -> Status:

@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from urllib.parse import urlsplit
 
 from ha.config.addresses import parse_listen
@@ -48,11 +49,11 @@ def probe_of(text: str, stores: Stores) -> ProbeOf:
     try:
         match kind:
             case "exec" if words := _words(target):
-                return lambda _, variables: Exec(words, variables)
+                return lambda _, variables: partial(_exec, words, variables)
             case "http" if _is_url(target):
-                return lambda *_: Http(target)
+                return lambda *_: partial(_http, target)
             case "tcp" if (address := parse_listen(target, "tcp"))[1]:
-                return lambda *_: Tcp(*address)
+                return lambda *_: partial(_tcp, address)
             case "progress" if target or not colon:
                 return _progress(target, stores)
     except (ValueError, InvalidSettings, InvalidName, Invalid) as error:
@@ -75,73 +76,55 @@ def try_once(probe: Probe, timeout: float, job: str) -> str | None:
     return None
 
 
-class Exec:
-    """A command that exits with 0; it and what it has started are killed at the end of its time."""
-
-    def __init__(self, words: list[str], variables: Mapping[str, str]) -> None:
-        """Do nothing yet; ``variables`` are added to this process's own."""
-        self._words, self._variables = words, variables
-
-    def __call__(self, timeout: float) -> str:
-        """Run it once."""
-        with tempfile.TemporaryFile() as output:  # a pipe could be held open by what it leaves behind
-            child = subprocess.Popen(
-                self._words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **self._variables},
-                start_new_session=True,
-            )
-            try:
-                code = child.wait(timeout)
-            except subprocess.TimeoutExpired:
-                return f"it did not end within {timeout:g} s"
-            finally:
-                with suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
-            output.seek(0)
-            said = output.read(LONGEST_OUTPUT).decode(errors="replace").strip()
-        return f"it exited with {code}{f': {said}' if said else ''}" if code else ""
-
-
-class Http:
-    """A GET request that is answered with 200 to 399."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._host, self._port = parts.hostname or "", parts.port
-        self._path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
-        # It asks whether the server is alive, and not who it is; Kubernetes checks no certificate here either.
-        self._tls = ssl._create_unverified_context() if parts.scheme == "https" else None  # noqa: S323, SLF001
-
-    def __call__(self, timeout: float) -> str:
-        """Send one request."""
-        if self._tls is None:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
-        else:
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
+def _exec(words: list[str], variables: Mapping[str, str], timeout: float) -> str:
+    """Run a command, which is to exit with 0; it and what it has started are killed at the end of its time."""
+    with tempfile.TemporaryFile() as output:  # a pipe could be held open by what it leaves behind
+        child = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **variables},
+            start_new_session=True,
+        )
         try:
-            connection.request("GET", self._path, headers={"User-Agent": "ha-probe", "Connection": "close"})
-            status = connection.getresponse().status
-        except http.client.HTTPException as error:
-            return f"its answer is none of HTTP: {type(error).__name__}"
+            code = child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return f"it did not end within {timeout:g} s"
         finally:
-            connection.close()
-        return "" if http.client.OK <= status < REDIRECTS_END else f"it answered {status}"
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        output.seek(0)
+        said = output.read(LONGEST_OUTPUT).decode(errors="replace").strip()
+    return f"it exited with {code}{f': {said}' if said else ''}" if code else ""
 
 
-class Tcp:
-    """A port that accepts a connection."""
+def _http(url: str, timeout: float) -> str:
+    """Send one GET request, which is to be answered with 200 to 399."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "http":
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    else:
+        # It asks whether the server is alive, and not who it is; Kubernetes checks no certificate here either.
+        tls = ssl._create_unverified_context()  # noqa: S323, SLF001
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=tls)
+    path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+    try:
+        connection.request("GET", path, headers={"User-Agent": "ha-probe", "Connection": "close"})
+        status = connection.getresponse().status
+    except http.client.HTTPException as error:
+        return f"its answer is none of HTTP: {type(error).__name__}"
+    finally:
+        connection.close()
+    return "" if http.client.OK <= status < REDIRECTS_END else f"it answered {status}"
 
-    def __init__(self, host: str, port: int) -> None:
-        self._address = host, port
 
-    def __call__(self, timeout: float) -> str:
-        """Connect once."""
-        socket.create_connection(self._address, timeout).close()
-        return ""
+def _tcp(address: tuple[str, int], timeout: float) -> str:
+    """Connect once, to a port that is to accept that."""
+    socket.create_connection(address, timeout).close()
+    return ""
 
 
 class Progress:
@@ -169,11 +152,12 @@ def _progress(target: str, stores: Stores) -> ProbeOf:
     if target:
         check_query(target)
         return lambda directory, _: Progress(lambda: {target: _own_newest(directory, target)})
-    return lambda directory, _: Progress(lambda: {each: _own_newest(directory, each) for each in _queries(directory)})
+    return lambda directory, _: Progress(lambda: _all_newest(directory))
 
 
-def _queries(directory: FencedDirectory) -> list[str]:
-    return [entry.name for entry in directory.list(SPARK) if entry.is_directory]
+def _all_newest(directory: FencedDirectory) -> dict[str, int | None]:
+    queries = [entry.name for entry in directory.list(SPARK) if entry.is_directory]
+    return {each: _own_newest(directory, each) for each in queries}
 
 
 def _own_newest(directory: FencedDirectory, query: str) -> int | None:

@@ -27,9 +27,8 @@ from ha.leadership.signals import end_in_order
 from ha.metrics.reports import OutputMetrics, QueryMetrics, ReportFiles
 from ha.sidecar.command.class_data import ClassData
 from ha.sidecar.command.command import Command
-from ha.sidecar.command.newest_program import NewestProgram
+from ha.sidecar.command.newest_program import NewestProgram, StoredProgram
 from ha.sidecar.command.run_environment import RunEnvironment
-from ha.sidecar.command.stored_program import StoredProgram
 from ha.sidecar.command.succession import Succession
 from ha.sidecar.executor import Executor, InOrder
 from ha.sidecar.executor_hosts import ExecutorHosts
@@ -42,8 +41,7 @@ from ha.sidecar.machine.rules import rules_of
 from ha.sidecar.probes import probe_of
 from ha.sidecar.running_note import RunningNote
 from ha.sidecar.savepoint_work import Restore, SavepointWork
-from ha.sidecar.standby.replication import Replication
-from ha.sidecar.standby.verification import Verification
+from ha.sidecar.standby import Replication, Verification
 from ha.sidecar.store_work import StoreWork
 from ha.spark.queries.checkpoint_publisher import SidecarPublisher
 from ha.spark.queries.query_reports import QueryReports

@@ -333,7 +333,6 @@ def test_the_guard_loads_only_the_standard_library_and_fifteen_small_modules_of_
         "ha.program.output_log",
         "ha.sidecar",
         "ha.sidecar.command",
-        "ha.sidecar.command.driver_python",
         "ha.sidecar.command.guard",
         "ha.sidecar.command.guard_orders",
         "ha.sidecar.command.jvm_watch",

@@ -1,6 +1,6 @@
 """The command of a sidecar: started before or after the grant, told of the grant, asked to end, and killed in time.
 
-:class:`Command` is the command over all its runs. A :class:`ha.sidecar.command.run.Run` is one of them.
+:class:`Command` is the command over all its runs. A :class:`ha.sidecar.command.guarded_command.Run` is one of them.
 """
 
 import logging
@@ -20,13 +20,12 @@ from ha.program.heartbeat import Beat
 from ha.program.settle_file import Settle
 from ha.sidecar.command.engine import engine_command
 from ha.sidecar.command.guard import JVM_ENDED
-from ha.sidecar.command.guarded_command import GuardedCommand
+from ha.sidecar.command.guarded_command import CommandState, GuardedCommand, Run
 from ha.sidecar.command.memory import descendants, killed_for_memory, memory_of
 from ha.sidecar.command.orphan import DEADLINE, Orphan
-from ha.sidecar.command.run import CommandState, Run
-from ha.sidecar.command.run_directory import RunDirectory
+from ha.sidecar.command.run_directory import RunDirectory, RunFiles
 from ha.sidecar.command.run_environment import RunEnvironment
-from ha.sidecar.command.run_files import RunFiles
+from ha.sidecar.command.slot import Left
 from ha.sidecar.command.succession import Succession
 from ha.sidecar.command.thread_dumps import first_of, thread_dumps
 from leader.errors import InvalidSettings, LeaderError
@@ -196,20 +195,20 @@ class Command:
 
     def _leave(self, leader: LeaderDirectory, grant: Path | None) -> None:
         if self._succession is not None:
-            liveness = self._process.liveness_socket
-            self._succession.leave(
-                leader=leader,
-                program=self.program,
-                directory=f"{self._directory.path}",
-                starts=self.starts,
-                grant=f"{grant or ''}",
-                contact=liveness.contact if liveness is not None else None,
-                taken_up=self._taken_up,
-            )
+            liveness, order = self._process.liveness_socket, self._succession.order(self.program)
+            contact, place = liveness.contact if liveness is not None else None, f"{self._directory.path}"
+            self._succession.leave(Left(leader, order, place, self.starts, f"{grant or ''}", contact, self._taken_up))
 
     def _await(self, run: Run) -> None:
-        starts = self.starts
-        self._crew(lambda: self._wait(run, starts))
+        number = self.starts
+
+        def wait() -> None:
+            run.code = run.child.wait()
+            if run.epoch:
+                self._process.stores.history.ran(self._job, run.epoch, running=False)
+            self._ended(number)
+
+        self._crew(wait)
 
     def grant(self, leader: LeaderDirectory) -> None:
         """Grant the job to the warm command. OSError if the grant cannot be written; the command still waits."""
@@ -283,12 +282,6 @@ class Command:
 
     def _record_running(self, leader: LeaderDirectory) -> None:
         self._process.stores.history.ran(self._job, leader.epoch, running=True)
-
-    def _wait(self, run: Run, number: int) -> None:
-        run.code = run.child.wait()
-        if run.epoch:
-            self._process.stores.history.ran(self._job, run.epoch, running=False)
-        self._ended(number)
 
 
 def _no_place(error: OSError) -> str:

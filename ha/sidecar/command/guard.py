@@ -45,7 +45,7 @@ from ha.program.deadline_file import DeadlineReader
 from ha.sidecar.command.guard_orders import NEVER, TERMINATE, Orders
 from ha.sidecar.command.jvm_watch import JvmWatch, tell_astray
 from ha.sidecar.command.memory import descendants
-from ha.sidecar.command.offspring import end_all
+from ha.sidecar.command.offspring import end_all, tell_left_behind
 from ha.sidecar.command.tee import Tee
 from store.clock import now
 
@@ -218,9 +218,7 @@ def _finish(child: "subprocess.Popen[bytes]", deadline: DeadlineReader) -> tuple
 
 
 def _told_left() -> str:
-    from ha.sidecar.command import left_behind  # noqa: PLC0415  # a guard is to stay small, and few come here
-
-    return left_behind.told(os.getpid(), GROUP_GRACE_S)
+    return tell_left_behind(os.getpid(), GROUP_GRACE_S)
 
 
 def _say(said: str, tee: Tee | None) -> None:

@@ -9,12 +9,12 @@ joins the JVM and is not noted read the hook.
 
 import os
 import select
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from ha.hosts.held_process import ending_of
-from ha.sidecar.command import driver_python
-from ha.sidecar.command.memory import PROC, descendants
+from ha.sidecar.command.memory import PROC, descendants, environment_of
 from store.clock import now
 
 DRIVER = ".driver"
@@ -22,6 +22,9 @@ DRIVER = ".driver"
 
 SPARK = b"org.apache.spark.deploy.SparkSubmit"
 """Word of the command of each JVM that a driver runs in."""
+
+GATEWAY = b"PYSPARK_GATEWAY_PORT="  # in the environment of the process that Spark's PythonRunner starts
+ESTABLISHED = "01"  # state of a connection, as Linux's tcp_states.h counts
 
 LOOK_S = 1.0  # between two looks for a JVM, or a driver, as long as none is noted
 
@@ -61,7 +64,7 @@ class JvmWatch:
         with suppress(OSError):  # no descriptor is free: it is not known, and looked for again
             # What is noted is asked last: a process is noted before it is a JVM, and before it joins one.
             if self._jvm.noted:
-                return UNHOOKED if driver_python.has_joined() and not self._driver.look() else None
+                return UNHOOKED if has_joined() and not self._driver.look() else None
             found = any(map(_is_sparks, descendants(os.getpid())))
             return ASTRAY if found and not self._jvm.look() else None
         return None
@@ -129,3 +132,27 @@ def _is_sparks(pid: int) -> bool:
         program, *words = (PROC / f"{pid}" / "cmdline").read_bytes().split(b"\0")
         return program.rpartition(b"/")[2] == b"java" and SPARK in words
     return False
+
+
+def has_joined() -> bool:
+    """Whether a process below this one is connected to the gateway of its JVM. OSError: it cannot be known now."""
+    ports = {port for pid in descendants(os.getpid()) if (port := _gateway_of(pid))}
+    return bool(ports) and not ports.isdisjoint(_connected())
+
+
+def _gateway_of(pid: int) -> int:
+    with suppress(OSError, ValueError):  # it has ended, or is another's
+        for each in environment_of(pid):
+            if each.startswith(GATEWAY):
+                return int(each.removeprefix(GATEWAY))
+    return 0
+
+
+def _connected() -> Iterator[int]:
+    """Return the remote ports of the established connections of this host, or container."""
+    for family in ("tcp", "tcp6"):
+        with suppress(FileNotFoundError):  # a kernel without it
+            for line in (PROC / "self" / "net" / family).read_text().splitlines()[1:]:
+                _, _, remote, state, *_ = line.split()
+                if state == ESTABLISHED:
+                    yield int(remote.rpartition(":")[2], 16)

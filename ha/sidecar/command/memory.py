@@ -35,6 +35,17 @@ def descendants(parent: int) -> list[int]:
     return found
 
 
+def environment_of(pid: int) -> list[bytes]:
+    """Return the variables of a process, each as ``<name>=<value>``; those of one that has ended are empty."""
+    return (PROC / f"{pid}" / "environ").read_bytes().split(b"\0")
+
+
+def stat_of(pid: int) -> list[str]:
+    """Return what the kernel says of a process after its name: its state, its parent's process id, and more."""
+    # The program's name comes first, in brackets, and may contain anything.
+    return (PROC / f"{pid}" / "stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
 def killed_for_memory(proc: Path = PROC, cgroups: Path = Path("/sys/fs/cgroup")) -> int:
     """Return how many processes of this process's cgroup the kernel has killed for memory, as cgroup v2 counts them."""
     with suppress(OSError, StopIteration, ValueError):
@@ -49,8 +60,7 @@ def _parents() -> Iterator[tuple[int, int]]:
     for name in os.listdir(PROC):  # noqa: PTH208  # no path object for each process
         if name.isdecimal():
             try:
-                # The program's name comes first, in brackets, and may contain anything.
-                yield int(name), int((PROC / name / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+                yield int(name), int(stat_of(int(name))[1])
             except OSError as error:
                 if lacks(error):
                     raise  # else the process has ended meanwhile

@@ -8,9 +8,9 @@ from ha.daemon.process import ContendingProcess
 from ha.hook import run_hook
 from ha.program import end_file
 from ha.sidecar.command.class_data import ClassData
-from ha.sidecar.command.run_files import RunFiles
+from ha.sidecar.command.newest_program import StoredProgram
+from ha.sidecar.command.run_directory import RunFiles
 from ha.sidecar.command.spark_overlay import may_hide_its_end, may_use_spark, spark_environment
-from ha.sidecar.command.stored_program import StoredProgram
 from leader.job.programs import Program
 from leader.layout.names import SPARK, LeaderDirectory
 

@@ -12,12 +12,14 @@ import errno
 import fcntl
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from ha.config.snapshot_dir import SnapshotDirectory, cluster_of, open_directory, own_base
+from ha.program import files
 from leader.job.programs import Program
 from leader.layout.contact import ContactAddress
 from leader.layout.names import LeaderDirectory
@@ -66,17 +68,12 @@ class Slot:
 
     def leave(self, left: Left) -> None:
         """Write what a successor needs, complete at once."""
-        staged = self.path / f"{LEFT}.staged"
-        staged.write_bytes(msgspec.json.encode(left))
-        staged.rename(self.path / LEFT)
+        files.write(self.path / LEFT, left)
 
     def left(self) -> Left | None:
         """Return what a dead sidecar has left; None if nothing, or if it cannot be read."""
-        try:
-            found = msgspec.json.decode((self.path / LEFT).read_bytes(), type=Left)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            return None
-        return found if found.format == FORMAT else None
+        found = files.read(self.path / LEFT, Left)
+        return found if found is not None and found.format == FORMAT else None
 
     def forget(self) -> None:
         """Forget what was left."""
@@ -88,7 +85,7 @@ class Slot:
         try:
             with suppress(FileNotFoundError):
                 (self.path / DOOR).unlink()
-            with _ShortPath(self.path) as short:
+            with _short(self.path) as short:
                 door.bind(str(short / DOOR))
             (self.path / DOOR).chmod(0o600)
             door.listen(BACKLOG)
@@ -102,7 +99,7 @@ class Slot:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.settimeout(CONNECT_WITHIN_S)
         try:
-            with _ShortPath(self.path) as short:
+            with _short(self.path) as short:
                 connection.connect(str(short / DOOR))
         except OSError:
             connection.close()
@@ -123,22 +120,19 @@ class Slot:
         os.close(self._lock)
 
 
-class _ShortPath:
-    """A path to a directory that is short enough for the address of a socket, whatever the directory is called."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-    def __enter__(self) -> Path:
-        return Path(f"/proc/self/fd/{self._descriptor}")
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+@contextmanager
+def _short(path: Path) -> Iterator[Path]:
+    """Open a directory under a path that is short enough for the address of a socket, whatever it is called."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield Path(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
 
 
-def place_of(files: str, zookeeper: Address | None) -> SnapshotDirectory:
+def place_of(jobs: str, zookeeper: Address | None) -> SnapshotDirectory:
     """Return the directory of the slots of this user's sidecars that use these stores."""
-    return SnapshotDirectory(own_base(), f"sidecars-{cluster_of(files, zookeeper)}", "", 0o700)
+    return SnapshotDirectory(own_base(), f"sidecars-{cluster_of(jobs, zookeeper)}", "", 0o700)
 
 
 def take(place: SnapshotDirectory, job: str) -> tuple[Slot, socket.socket | None]:

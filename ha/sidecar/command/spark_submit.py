@@ -43,13 +43,8 @@ def deploy_mode(command: Sequence[str], environment: Mapping[str, str], defaults
 
 
 def default_files(command: Sequence[str], defaults: Path | None, hadoop: Callable[[], Mapping[str, str]]) -> str:
-    """Return the file system of paths that name none, as the command's driver takes it; empty if nothing says so.
-
-    Args:
-        command: program and arguments.
-        defaults: Spark's ``spark-defaults.conf``; None without one.
-        hadoop: returns Hadoop's settings of this host.
-    """
+    """Return the file system of paths that name none, as the command's driver takes it; empty if nothing says so."""
+    # `defaults`: Spark's spark-defaults.conf. `hadoop` returns Hadoop's settings of this host.
     found = _settings(_options(command) or [], defaults, f"spark.hadoop.{DEFAULT_FILES}")
     return (next(filter(None, found), "") or hadoop().get(DEFAULT_FILES, "")).strip().rstrip("/")
 

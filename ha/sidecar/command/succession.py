@@ -17,12 +17,11 @@ from ha.config.stores import Stores
 from ha.daemon.liveness_socket import LivenessSocket, new_liveness_socket
 from ha.hosts.working_directory import working_directory
 from ha.sidecar.command.guarded_command import Door
+from ha.sidecar.command.newest_program import StoredProgram
 from ha.sidecar.command.orphan import Orphan, meet
 from ha.sidecar.command.slot import Left, RunOrder, Slot, place_of, take
-from ha.sidecar.command.stored_program import StoredProgram
 from leader.job.programs import Program
-from leader.layout.contact import ContactAddress
-from leader.layout.names import LeaderDirectory, check_job
+from leader.layout.names import check_job
 
 _log = logging.getLogger("ha")
 
@@ -55,7 +54,7 @@ class Succession:
             except OSError as error:
                 self._warn(error)
         orphan = self.orphan
-        if orphan is not None and self._run(self._program(stores)) != orphan.left.run:
+        if orphan is not None and self.order(self._program(stores)) != orphan.left.run:
             _log.warning("%s: the command whose sidecar is gone is not the one to run: it is killed.", self._job)
             orphan.end()
             self.orphan = orphan = None
@@ -88,21 +87,10 @@ class Succession:
         with made:
             yield Door(made.fileno(), self._within)
 
-    def leave(
-        self,
-        *,
-        leader: LeaderDirectory,
-        program: Program,
-        directory: str,
-        starts: int,
-        grant: str,
-        contact: ContactAddress | None,
-        taken_up: int,
-    ) -> None:
-        """Write down what a successor needs; see :class:`ha.sidecar.command.slot.Left`."""
+    def leave(self, left: Left) -> None:
+        """Write down what a successor needs."""
         if self._slot is None:
             return
-        left = Left(leader, self._run(program), directory, starts, grant, contact, taken_up)
         try:
             self._slot.leave(left)
         except OSError as error:
@@ -114,7 +102,8 @@ class Succession:
         if self._slot is not None:
             self._slot.close()
 
-    def _run(self, program: Program) -> RunOrder:
+    def order(self, program: Program) -> RunOrder:
+        """Return the order that this sidecar was given, for that program."""
         return RunOrder(program, self._spark, self._place, self._savepoint, self._engine)
 
     def _program(self, stores: Stores) -> Program:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from ha.sidecar.command.memory import stat_of
 from store.clock import BOOT_CLOCK, now
 
 DUMP_S = 2.0  # longest wait for the stacks of a process; both are asked at once
@@ -95,5 +96,5 @@ def _state(pid: int) -> str:
     """Return the letter that the kernel has for the state of a process; nothing if there is none."""
     with suppress(OSError, IndexError):
         if pid > 0:
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return stat_of(pid)[0]
     return ""

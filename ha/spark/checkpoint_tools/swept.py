@@ -4,8 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ha.checkpoints.sweeping import JobSweep, OutsidePlace, Sweepable, check_trash, find
-from ha.checkpoints.unreferenced import FileKind
+from ha.checkpoints.sweeping import FileKind, JobSweep, OutsidePlace, Sweepable, check_trash, find
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
 from ha.spark.rewind.operated import led

@@ -1,7 +1,7 @@
 """RegionalOutput: one output fed by many queries; a failed or slow one does not block the rest.
 
 Each region is a query with a checkpoint and a journal of its own. All write to one directory and publish one sequence:
-:mod:`ha.outputs.region_marks` numbers the batches and knows the newest one for which all regions are complete. See
+:mod:`ha.outputs.regional` numbers the batches and knows the newest one for which all regions are complete. See
 decision 58.
 """
 
@@ -21,8 +21,7 @@ from ha.outputs import layout
 from ha.outputs.batch import Batch
 from ha.outputs.columns import types_of
 from ha.outputs.journal import Journal
-from ha.outputs.region_marks import RegionMarks, RegionRecord
-from ha.outputs.regional import RegionalHome
+from ha.outputs.regional import RegionalHome, RegionMarks, RegionRecord
 from ha.program.output_report import REPORTS, WRITE
 from ha.spark.outputs.batch_origin import Origins
 from ha.spark.outputs.publisher import report

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.checkpoint_reader import CheckpointReader, Kept
 from ha.checkpoints.closure import Closure
-from ha.checkpoints.pace import Pace
-from ha.checkpoints.trees import Tree
+from ha.checkpoints.trees import Pace, Tree
 from ha.checkpoints.verify import advice
 from ha.hook.query_rules import named
 from ha.leadership.leadership import Leadership

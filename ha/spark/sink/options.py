@@ -11,8 +11,14 @@ from typing import Any
 
 from ha.hook.query_rules import unguarded
 from ha.outputs import layout
-from ha.outputs.commit_trigger import PROCESS_TIME
-from ha.outputs.partition_commit import METASTORE, SUCCESS_FILE, CommittedPartition, PartitionCommit, Policy
+from ha.outputs.partition_commit import (
+    METASTORE,
+    PROCESS_TIME,
+    SUCCESS_FILE,
+    CommittedPartition,
+    PartitionCommit,
+    Policy,
+)
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK, check_word
 from store.errors import Invalid

@@ -2,7 +2,7 @@
 
 When it takes over and after its first batch it lists all batches and looks at some. Then it makes at most one list a
 minute and query: of the outputs, of the newest thousand batches of each, and of one batch. The list of a thousand shows
-which of their records may have been changed (:mod:`ha.outputs.looks`). A seeming gap is read again before it is
+which of their records may have been changed (:mod:`ha.outputs.ledger`). A seeming gap is read again before it is
 reported: commits first, so that a batch which is published meanwhile is no gap. See decision 83.
 """
 
@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 from ha.checkpoints import contents
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout, ledger
-from ha.outputs.ledger import Gap
+from ha.outputs.ledger import Gap, Looks
 from ha.outputs.lines import Lines
-from ha.outputs.looks import Looks
 from ha.outputs.reading import JournalBatch, JournalReader, output_of
 from ha.program.output_report import OutputReports, path_beside
 from ha.spark.stored.ledger import Ledger, name_of

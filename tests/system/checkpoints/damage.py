@@ -21,9 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from ha.checkpoints.checkpoint_reader import CheckpointReader
-from ha.checkpoints.content_verification import verify_contents
 from ha.checkpoints.trees import Tree
-from ha.checkpoints.verify import Condition, Verified, judged
+from ha.checkpoints.verify import Condition, Verified, judged, verify_contents
 from ha.spark.checkpoint_tools.copying import folders
 from ha.spark.queries.query_failures import failure
 from store.files import Files

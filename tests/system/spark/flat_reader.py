@@ -12,8 +12,7 @@ from ha.leadership.fenced_rename import FencedHome, FencedRename
 from ha.leadership.leadership import Leadership
 from ha.outputs import layout
 from ha.outputs.folder import OutputFolder
-from ha.outputs.merge_plan import Rule
-from ha.outputs.merging import CLOCK, Merging
+from ha.outputs.merging import CLOCK, Merging, Rule
 from ha.outputs.reading import JournalBatch, JournalReader
 from ha.spark import Output
 from leader.errors import Fenced

@@ -16,8 +16,7 @@ from typing import Any, cast
 from pyspark.sql import DataFrame
 
 from ha.leadership.leadership import Leadership
-from ha.outputs.commit_trigger import PARTITION_TIME
-from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
+from ha.outputs.partition_commit import PARTITION_TIME, CommittedPartition, PartitionCommit
 from ha.spark import Output
 from store.errors import ConnectionLost
 from tests.system.spark.faulty_store import ROOT, FaultyStore

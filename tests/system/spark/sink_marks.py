@@ -8,9 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
-from ha.outputs.commit_trigger import PARTITION_TIME
 from ha.outputs.journal import Journal
-from ha.outputs.partition_commit import PartitionCommit
+from ha.outputs.partition_commit import PARTITION_TIME, PartitionCommit
 from ha.spark.sink import writer
 from ha.spark.sink.leader_home import LeaderHome
 from ha.spark.sink.options import SinkOptions

@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 
 from ha.cli.commands import exit_code
 from ha.leadership.fenced_rename import FencedRename
-from ha.outputs.merge_plan import Merge
-from ha.outputs.merging import Merging
+from ha.outputs.merging import Merge, Merging
 from ha.spark import Output
 from store.errors import NotFound
 from store.files import Files

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ha.cli.commands import exit_code
-from ha.outputs.room import LIMIT
+from ha.outputs.folder import LIMIT
 from ha.sandbox import Sandbox, hadoop_conf
 from ha.spark import Output
 from store.errors import NoSpace

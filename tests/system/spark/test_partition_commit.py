@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from ha.cli.output_verify import _repaired
 from ha.leadership.fenced_rename import FencedRename
 from ha.leadership.leadership import Leadership
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME
 from ha.outputs.folder import OutputFolder
-from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
+from ha.outputs.partition_commit import PARTITION_TIME, PROCESS_TIME, CommittedPartition, PartitionCommit
 from ha.outputs.partitions import MOST_BYTES, PartitionNote, Partitions
 from ha.outputs.reading import JournalOutput
 from ha.outputs.setting_aside import SettingAside

@@ -6,11 +6,11 @@ import pytest
 
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.batch import Batch
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment
 from ha.outputs.committing import Committing
 from ha.outputs.folder import OutputFolder
 from ha.outputs.journal import Journal
 from ha.outputs.moving import Moving
+from ha.outputs.partition_commit import PARTITION_TIME, PROCESS_TIME, Moment
 from ha.outputs.partitions import Partitions
 from ha.outputs.record import Record
 from tests.system.spark.marker_reader import drawn
@@ -61,7 +61,7 @@ def test_the_watermark_of_a_batch_that_was_never_committed_is_found(monkeypatch:
 
     def too_early(journal: Journal, sealed: str, batch: Batch, record: Record) -> None:
         assert journal._committing is not None
-        journal._committing.commit(journal._newest, batch.moment)
+        journal._committing.commit(journal.newest, batch.moment)
         publish(journal, sealed, batch, record)
 
     monkeypatch.setattr(Journal, "_publish", too_early)

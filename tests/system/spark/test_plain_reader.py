@@ -82,7 +82,7 @@ def test_a_replay_that_is_published_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
     def forgetful(journal: Journal, attempt: str = "") -> None:
         settle(journal, attempt)
-        journal._newest -= 1
+        journal.newest -= 1
 
     monkeypatch.setattr(Journal, "settle", forgetful)
     assert found()

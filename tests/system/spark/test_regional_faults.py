@@ -6,9 +6,8 @@ import pytest
 
 from ha.leadership import fenced_rename
 from ha.leadership.fenced_rename import FencedRename
-from ha.outputs.admission import Admission
-from ha.outputs.region_marks import RegionMarks
-from ha.outputs.regional import RegionalHome
+from ha.outputs.batch import Admission
+from ha.outputs.regional import RegionalHome, RegionMarks
 from ha.spark.outputs import regional_output
 from leader.errors import ForeignBatch, OutputLost
 from store.errors import Unknown

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME
+from ha.outputs.partition_commit import PARTITION_TIME, PROCESS_TIME
 from ha.outputs.partitions import Partitions
 from tests.system.spark.sink_marks import MarkedSinkRun
 from tests.system.spark.sink_run import found

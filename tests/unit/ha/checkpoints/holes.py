@@ -7,17 +7,16 @@ from random import Random
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Asking, Closure
-from ha.checkpoints.content_verification import verify_contents
 from ha.checkpoints.start import start
 from ha.checkpoints.state_versions import closure
 from ha.checkpoints.trees import Tree
-from ha.checkpoints.verify import Condition, Verified, verify
+from ha.checkpoints.verify import Condition, Verified, verify, verify_contents
 from store.bounded import BoundedFiles
 from store.errors import NotFound
 from store.files import Files
 from tests.unit.ha.checkpoints.led_spark import LedSpark, Life, life
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS
-from tests.unit.ha.checkpoints.sweeping import answered
+from tests.unit.ha.checkpoints.sweeping import answered, result_of
 
 STEPS = 250
 NAMED = (Condition.DAMAGED, Condition.REPAIRED)
@@ -64,14 +63,7 @@ class LiveReader(CheckpointReader):
         return self._answered(start(files))
 
     def _answered(self, asking: Asking) -> Closure:
-        asked = answered(self._query.spark.files, asking)
-        while True:
-            try:
-                next(asked)
-                self._go_on()
-            except StopIteration as end:
-                found: Closure = end.value
-                return found
+        return result_of(answered(self._query.spark.files, asking), self._go_on)
 
     def _go_on(self) -> None:
         for _ in range(self._random.randrange(3) if self._random is not None else 0):

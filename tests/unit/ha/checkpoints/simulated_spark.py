@@ -16,7 +16,7 @@ from random import Random
 
 import pyarrow as pa
 
-from ha.checkpoints.packed import xxh32
+from ha.checkpoints.file_check import xxh32
 
 PARTITIONS = 2
 STORES = ("left", "right")

@@ -1,6 +1,6 @@
 """Sweeps of a led Spark: step by step beside it, and what is asked for later is still there."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar
@@ -8,7 +8,7 @@ from typing import TypeVar
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.closure import Closure, Contents, Wanted
 from ha.checkpoints.state_versions import closure
-from ha.checkpoints.unreferenced import unreferenced
+from ha.checkpoints.sweeping import unreferenced
 from tests.unit.ha.checkpoints.led_spark import LedSpark, Life, life
 
 T = TypeVar("T")
@@ -40,6 +40,16 @@ def answered(files: Mapping[str, bytes], asking: Generator[Wanted, Contents, T])
         return result
 
 
+def result_of(work: Generator[None, None, T], meanwhile: Callable[[], object] = bool) -> T:
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        meanwhile()
+
+
 def sweep(spark: LedSpark, *, alone: bool = False) -> Generator[None, None, list[str]]:
     """Sweep as the product does; yields wherever Spark, or another leader, may do something."""
     before = inf if alone else spark.before_ms()
@@ -64,13 +74,7 @@ def sweep(spark: LedSpark, *, alone: bool = False) -> Generator[None, None, list
 
 
 def sweep_now(spark: LedSpark, *, alone: bool = False) -> list[str]:
-    sweeping = sweep(spark, alone=alone)
-    while True:
-        try:
-            next(sweeping)
-        except StopIteration as end:
-            found: list[str] = end.value
-            return found
+    return result_of(sweep(spark, alone=alone))
 
 
 def live(kind: str, seed: int, counted: Counted) -> Life:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 import pyarrow as pa
 import pytest
 
-from ha.checkpoints import contents, packed
+from ha.checkpoints import contents, file_check
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.contents import Unreadable
 from ha.checkpoints.file_check import Checked, ContentCheck
@@ -114,7 +114,7 @@ def test_long_blocks_of_lz4_are_unpacked_and_not_compared() -> None:
 def test_a_file_of_zstandard_is_unpacked_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     data = pa.Codec("zstd").compress(bytes(64 * MIB), asbytes=True)
     assert checked("state/0/0/1.delta", data) == Checked(formed=True)
-    monkeypatch.setattr(packed, "_MOST_MIB", 32)
+    monkeypatch.setattr(file_check, "_MOST_MIB", 32)
     with bounded(16 * MIB):
         assert checked("state/0/0/1.delta", data).fault == "It unpacks to more than 32 MiB."
 

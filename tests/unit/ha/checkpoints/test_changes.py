@@ -5,11 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from ha.checkpoints.changes import Kind, changes
-from ha.checkpoints.checkpoint_files import CheckpointFiles
-from ha.checkpoints.layouts import Layout, layouts
+from ha.checkpoints.layouts import Kind, Layout, changes, layouts
 from ha.checkpoints.schemas import Field, StateSchema
 from tests.unit.ha.checkpoints.simulated_spark import utf
+from tests.unit.ha.checkpoints.test_closure import given_files, names
 from tests.unit.ha.checkpoints.test_schemas import state
 
 SAVE, DEDUPE = "stateStoreSave", "dedupe"
@@ -30,14 +29,7 @@ def metadata(name: str, *stores: str) -> bytes:
 
 
 def read(files: Mapping[str, bytes], batch: int = 5) -> dict[int, Layout]:
-    asking = layouts(CheckpointFiles({path: len(data) for path, data in files.items()}), batch)
-    said = None
-    while True:
-        try:
-            said = {path: files.get(path) for path in asking.send(said)}  # type: ignore[arg-type]  # None starts it
-        except StopIteration as end:
-            found: dict[int, Layout] = end.value
-            return found
+    return given_files(layouts(names(files), batch), files)
 
 
 COUNT = schema(struct_of(user="string"), struct_of(count="long"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ha.checkpoints.check_sums import HadoopSums, SparkSums, crc32c
 from ha.checkpoints.contents import Unreadable
-from ha.checkpoints.packed import check_packed, xxh32
+from ha.checkpoints.file_check import check_packed, xxh32
 from tests.unit.ha.checkpoints.simulated_spark import lz4
 
 

@@ -1,16 +1,16 @@
 """Closure: exactly what a restart after a batch needs, and the first file that is missing for it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ha.checkpoints.checkpoint_files import CheckpointFiles
-from ha.checkpoints.closure import Asking, Closure, own_logs
+from ha.checkpoints.closure import Closure, Contents, Wanted, own_logs
 from ha.checkpoints.contents import rebuilt_log
 from ha.checkpoints.state_versions import closure
 from tests.unit.ha.checkpoints.simulated_spark import (
@@ -23,6 +23,8 @@ from tests.unit.ha.checkpoints.simulated_spark import (
     SimulatedSpark,
 )
 
+T = TypeVar("T")
+
 
 def closed(files: Mapping[str, bytes], batch: int, *, begun: bool = False) -> Closure:
     """Compute a closure from files in memory; it may only ask for files that exist, or have to."""
@@ -33,13 +35,14 @@ def names(files: Mapping[str, bytes]) -> CheckpointFiles:
     return CheckpointFiles({path: len(data) for path, data in files.items()})
 
 
-def given_files(asking: Asking, files: Mapping[str, bytes]) -> Closure:
+def given_files(asking: Generator[Wanted, Contents, T], files: Mapping[str, bytes]) -> T:
+    """Run a computation of the product on files in memory."""
     said: dict[str, bytes | None] | None = None
     while True:
         try:
             said = {path: files.get(path) for path in asking.send(said)}  # type: ignore[arg-type]  # None starts it
         except StopIteration as end:
-            found: Closure = end.value
+            found: T = end.value
             return found
 
 

@@ -7,10 +7,9 @@ from random import Random
 import pytest
 
 from ha.checkpoints.checkpoint_reader import CheckpointReader
-from ha.checkpoints.content_verification import ContentReport, verify_contents
 from ha.checkpoints.file_check import Checked, ContentCheck
 from ha.checkpoints.trees import Tree
-from ha.checkpoints.verify import AGAIN_S, Condition, Verified, fault, verify
+from ha.checkpoints.verify import AGAIN_S, Condition, ContentReport, Verified, fault, verify, verify_contents
 from store.bounded import BoundedFiles
 from store.errors import DeadlineExceeded, Unknown
 from store.open import open_files

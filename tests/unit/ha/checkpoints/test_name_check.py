@@ -6,16 +6,15 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.closure import Closure
 from ha.checkpoints.name_check import by_names
 from tests.unit.ha.checkpoints.simulated_spark import HDFS, ROCKSDB_IDS, SimulatedSpark
-from tests.unit.ha.checkpoints.test_closure import closed, runs, until_batch
+from tests.unit.ha.checkpoints.test_closure import closed, names, runs, until_batch
 
 
 def looked(files: Mapping[str, bytes]) -> tuple[list[Closure], set[str]]:
-    names = CheckpointFiles({path: len(data) for path, data in files.items()})
-    asking = by_names(names, names.batches)
+    there = names(files)
+    asking = by_names(there, there.batches)
     said: dict[str, bytes | None] | None = None
     read: set[str] = set()
     while True:

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from ha.checkpoints.checkpoint_reader import CheckpointReader
-from ha.checkpoints.content_verification import verify_contents
 from ha.checkpoints.state_versions import MOST_REPLAYED
 from ha.checkpoints.trees import Tree
-from ha.checkpoints.verify import Condition, Verified, fault, judged, verify
+from ha.checkpoints.verify import Condition, Verified, fault, judged, verify, verify_contents
 from store.open import open_files
 from tests.unit.ha.checkpoints.simulated_spark import HDFS, ROCKSDB, ROCKSDB_IDS, SimulatedSpark
 from tests.unit.ha.checkpoints.test_check_sums import hadoop_sums

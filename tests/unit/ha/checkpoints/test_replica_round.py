@@ -11,10 +11,6 @@ from tests.unit.ha.checkpoints.test_closure import closed, runs, until_batch
 UUID = "00000000-0000-4000-8000-000000000001"
 
 
-def sizes(files: dict[str, bytes]) -> dict[str, int]:
-    return {path: len(data) for path, data in files.items()}
-
-
 @pytest.mark.parametrize(
     ("batch", "newest", "here", "there", "line"),
     [
@@ -59,7 +55,7 @@ def test_versions_with_ids_and_tables_say_what_they_are(path: str, unique: bool)
 def test_ambiguous_is_what_is_there_and_not_unique() -> None:
     spark = until_batch(ROCKSDB_IDS, 5)
     closure = closed(spark.files, 5)
-    present = sizes(spark.files)
+    present = dict(spark.sizes())
     del present["offsets/5"]
     found = ambiguous(closure, present)
     assert "metadata" in found
@@ -92,7 +88,7 @@ def test_commits_go_first_and_tables_last() -> None:
 def test_a_cut_leaves_the_closure_and_nothing_newer(kind: str) -> None:
     spark = until_batch(kind, 9)
     closure = closed(spark.files, 8)
-    names = CheckpointFiles(sizes(spark.files) | {"state/0/_metadata/v2/9": 1, "state/0/_metadata/v2/8": 1})
+    names = CheckpointFiles({**spark.sizes(), "state/0/_metadata/v2/9": 1, "state/0/_metadata/v2/8": 1})
     gone = {path for paths in beyond(names, closure) for path in paths}
     left = names.sizes.keys() - gone
     assert closure.files.keys() <= left

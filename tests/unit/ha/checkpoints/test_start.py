@@ -145,7 +145,7 @@ def test_a_batch_whose_number_cannot_be_fills_no_memory() -> None:
 def test_a_rate_source_reads_when_it_began(data: bytes, fault: str) -> None:
     files = {"metadata": until_batch(HDFS, 0).files["metadata"], "sources/0/0": data}
     files |= {"offsets/0": b"v1\n{}\n7", "commits/0": b"v1\n{}"}
-    found = given_files(closure(CheckpointFiles({path: len(each) for path, each in files.items()}), 0), files)
+    found = given_files(closure(names(files), 0), files)
     assert (missing(files), found.reason) == ("sources/0/0" if fault else "", fault)
     assert found.altered == ("altered" in fault)
 

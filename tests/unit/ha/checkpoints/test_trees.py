@@ -1,4 +1,4 @@
-"""Trees on file://: another user may have put links, pipes and devices below a checkpoint."""
+"""Trees on file://: another user may have put links, pipes and devices below a checkpoint. And the pace of reading."""
 
 import os
 from collections.abc import Iterator
@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ha.checkpoints.trees import CHUNK, Tree
+from ha.checkpoints.trees import CHUNK, Pace, Tree
 from ha.spark.checkpoint_tools.copying import Staging
 from store.errors import Conflict, Invalid, NotFound
 from store.open import open_files
+from tests.unit.ha.clocks import At
 
 SECRET = b"for one user alone"
 
@@ -61,3 +62,18 @@ def test_what_is_there_is_read_and_what_is_not_is_told(tree: Tree) -> None:
     assert tree.heads({"sources/0/1": 3}) == [None]
     with pytest.raises(NotFound):
         tree.head("sources/1/0", 3)
+
+
+def test_calls_begin_evenly() -> None:
+    time = At(100.0)
+    pace = Pace(4, time)
+    begun = []
+    for _ in range(3):
+        pace.wait()
+        begun.append(time.now())
+    assert begun == [100.0, 100.25, 100.5]
+    time.at = 200.0
+    pace.wait()
+    assert time.now() == 200.0
+    pace.wait()
+    assert time.now() == 200.25

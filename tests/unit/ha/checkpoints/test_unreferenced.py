@@ -7,12 +7,12 @@ import pytest
 
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.state_versions import closure
-from ha.checkpoints.unreferenced import MARGIN_MS, FileKind, unreferenced
+from ha.checkpoints.sweeping import MARGIN_MS, FileKind, unreferenced
 from tests.unit.ha.checkpoints.led_spark import STEP_MS, LedSpark, life
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, ROCKSDB, ROCKSDB_IDS
 from tests.unit.ha.checkpoints.sweeping import STEPS, Counted, answered, live, sweep_now
 from tests.unit.ha.checkpoints.test_changes import COUNT as SCHEMA
-from tests.unit.ha.checkpoints.test_closure import closed, until_batch
+from tests.unit.ha.checkpoints.test_closure import closed, given_files, names, until_batch
 
 LIVES = 12
 TEMPORARY = "state/0/0/left/.5.changelog.00000000-0000-4000-8000-000000000007.TID7.tmp"
@@ -21,17 +21,9 @@ VERSION = "state/0/0/left/5_00000000-0000-4000-8000-000000000002.changelog"
 
 
 def found(files: dict[str, bytes], before_ms: float = inf, **written_ms: int) -> dict[str, FileKind]:
-    names = CheckpointFiles({path: len(data) for path, data in files.items()})
-    closures = [closed(files, batch) for batch in names.batches]
-    asking = answered(
-        files, unreferenced(names, closures, {path: written_ms.get(path, 0) for path in files}, before_ms)
-    )
-    while True:
-        try:
-            next(asking)
-        except StopIteration as end:
-            result: dict[str, FileKind] = end.value
-            return result
+    there, written = names(files), {path: written_ms.get(path, 0) for path in files}
+    closures = [closed(files, batch) for batch in there.batches]
+    return given_files(unreferenced(there, closures, written, before_ms), files)
 
 
 @pytest.mark.parametrize("kind", FORMATS)

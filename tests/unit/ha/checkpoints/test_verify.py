@@ -15,8 +15,9 @@ from ha.checkpoints.start import start
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import AGAIN_S, Condition, Verified, verify
 from store.open import open_files
+from tests.unit.ha.checkpoints.holes import alarms, hole
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, ROCKSDB_IDS, SimulatedSpark
-from tests.unit.ha.checkpoints.test_closure import closed, given_files, spark, until_batch
+from tests.unit.ha.checkpoints.test_closure import closed, given_files, names, spark, until_batch
 
 
 class Memory(CheckpointReader):
@@ -25,7 +26,7 @@ class Memory(CheckpointReader):
         self.reads = self.bytes = 0
 
     def files(self) -> CheckpointFiles:
-        return CheckpointFiles({path: len(data) for path, data in self._memory.items()})
+        return names(self._memory)
 
     def closures(self, files: CheckpointFiles, batches: Iterable[int], *, begun: bool = False) -> list[Closure]:
         del files, begun
@@ -128,3 +129,18 @@ def test_a_real_directory_is_read_once_a_file(kind: str, tmp_path: Path) -> None
         before = reader.reads
         assert reader.closures(names, names.batches) == found
         assert reader.reads == before
+
+
+DRAWN = 45
+
+
+def test_each_missing_file_is_found() -> None:
+    assert [path for path, found in (hole(seed, by_content=False) for seed in range(DRAWN)) if not found] == []
+
+
+def test_each_changed_bit_is_found() -> None:
+    assert [path for path, found in (hole(seed, by_content=True) for seed in range(DRAWN)) if not found] == []
+
+
+def test_a_checkpoint_that_lives_raises_no_alarm() -> None:
+    assert [each for seed in range(DRAWN) for each in alarms(seed)] == []

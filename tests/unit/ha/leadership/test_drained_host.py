@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ha
-from ha.leadership.drained_host import AGAIN_S, DrainedHost
+from ha.leadership.eligibility import AGAIN_S, DrainedHost
 from leader.errors import NotLeader
 from leader.job.barring import DRAINED, drain, undrain
 from leader.layout import tree

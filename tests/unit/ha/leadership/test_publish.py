@@ -1,4 +1,4 @@
-"""Publishing by a fenced rename: staged data appears whole and once, and never from a fenced driver."""
+"""Publishing by a fenced rename: whole, once, never from a fenced driver, and exactly where an output was to be."""
 
 import uuid
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ha.leadership import fenced_rename
+from ha.leadership.fenced_rename import common_root
 from ha.leadership.leadership import Leadership
 from leader.errors import Fenced, InvalidName, InvalidSettings
 from store.bounded import BoundedFiles
@@ -114,3 +115,21 @@ def test_lost_answers_are_found_out(fates: list[str], tmp_path: Path, monkeypatc
         hurt.catch_up()
         assert led.published() == b"first"
         assert leadership.names("staged/1") == []
+
+
+LEADER = "hdfs://names:8020/ha/orders/leader"
+
+
+@pytest.mark.parametrize("name", ["50%41", "a b", "a,b", "[x]{1}&'^", "日🚀", "it\x92s"])
+def test_nothing_of_a_name_is_lost(name: str) -> None:
+    assert common_root(LEADER, f"hdfs://names:8020/out/{name}") == (
+        "hdfs://names:8020/",
+        "ha/orders/leader",
+        f"out/{name}",
+    )
+
+
+@pytest.mark.parametrize("name", ["x#1", "y?z", "x#", "x ", "a\tb"])
+def test_a_name_of_which_something_would_be_lost_is_refused(name: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"output: .* (where a URI's path ends|has white space)"):
+        common_root(LEADER, f"hdfs://names:8020/out/{name}")

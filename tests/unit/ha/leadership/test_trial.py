@@ -10,9 +10,9 @@ import pytest
 import ha
 from ha.config.sources import load
 from ha.daemon.process import ContendingProcess
-from ha.leadership import trial
+from ha.leadership import eligibility
+from ha.leadership.eligibility import Trial
 from ha.leadership.notices import NoticeQueue, RefusalNotice
-from ha.leadership.trial import Trial
 from ha.placement.group_files import GroupFiles
 from leader.errors import InvalidSettings
 from leader.timing import Timing
@@ -83,7 +83,7 @@ class Root:
 
 @pytest.fixture(autouse=True)
 def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "_kept", set())
+    monkeypatch.setattr(eligibility, "_kept", set())
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from ha.leadership import fenced_rename
 from ha.outputs import job_outputs
 from ha.outputs.batch import Batch
 from ha.outputs.lines import Line
-from ha.outputs.merge_plan import Rule
-from ha.outputs.merging import Merging, merges
+from ha.outputs.merging import Merging, Rule, merges
 from store.errors import Conflict, Refused
 from tests.unit.ha.led import Led
 from tests.unit.ha.outputs.place import Place

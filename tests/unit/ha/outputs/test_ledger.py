@@ -1,8 +1,8 @@
-"""Ledger: what an output lacks of its query, by the names in its journal and the records of its batches."""
+"""Ledger: what an output lacks of its query, and whose turn it is to be looked at."""
 
 import pytest
 
-from ha.outputs.ledger import Gap, LedgerQuery, broken, gaps, lacking, touched
+from ha.outputs.ledger import Gap, LedgerQuery, Looks, broken, gaps, lacking, touched
 from ha.outputs.lines import MOST_SHIFTS, Lines
 from ha.outputs.record import NOBODY_KNOWS
 
@@ -107,3 +107,50 @@ def test_a_mark_belongs_to_its_tenure_and_says_since_when() -> None:
 )
 def test_a_folder_that_was_changed_after_a_later_ones_was_touched(changed: dict[int, int], found: list[int]) -> None:
     assert touched(changed) == found
+
+
+IN_ORDER = {batch: 10 * batch for batch in range(4)}
+GAP = [Gap("out", 1, "a gap")]
+
+
+def chosen(looks: Looks, changed: dict[int, int], times: int) -> list[tuple[int, bool]]:
+    found = []
+    for _ in range(times):
+        batch = looks.next(changed)
+        assert batch is not None
+        looks.saw(batch[0], changed[batch[0]], [])
+        found.append(batch)
+    return found
+
+
+def test_the_turn_goes_down_from_the_newest_and_begins_again() -> None:
+    looks = Looks()
+    assert looks.next({}) is None
+    assert [batch for batch, _ in chosen(looks, IN_ORDER, 6)] == [3, 2, 1, 0, 3, 2]
+    looks.begin_anew()
+    assert chosen(looks, IN_ORDER, 1) == [(3, False)]
+
+
+def test_what_was_touched_comes_next_and_once() -> None:
+    looks = Looks()
+    assert chosen(looks, {**IN_ORDER, 1: 25}, 4) == [(3, False), (1, True), (2, False), (1, False)]
+    assert chosen(looks, {**IN_ORDER, 1: 26}, 1) == [(1, True)], "it was touched again"
+
+
+def test_a_gap_is_looked_at_again_every_other_time_until_it_is_mended() -> None:
+    looks = Looks()
+    looks.begin_anew()
+    chosen(looks, IN_ORDER, 1)
+    looks.saw(0, 0, GAP)
+    assert looks.gaps == GAP
+    turns = [looks.next(IN_ORDER) for _ in range(4)]
+    assert turns.count((0, True)) == 2
+    looks.saw(0, 0, [])
+    assert looks.gaps == []
+
+
+def test_a_batch_that_has_left_the_journal_has_no_gap_of_its_own() -> None:
+    looks = Looks()
+    looks.saw(0, 0, GAP)
+    looks.next({batch: at for batch, at in IN_ORDER.items() if batch})
+    assert looks.gaps == []

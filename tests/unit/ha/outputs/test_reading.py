@@ -9,8 +9,7 @@ import pytest
 from ha.outputs.batch import Batch
 from ha.outputs.journal import Journal
 from ha.outputs.lines import Line
-from ha.outputs.merge_plan import Merge
-from ha.outputs.merging import Merging
+from ha.outputs.merging import Merge, Merging
 from ha.outputs.reading import JournalBatch, JournalReader
 from ha.outputs.record import FILES, LOST, Record
 from leader.job.fenced_directory import LOOKS, FencedDirectory

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ha.outputs.region_marks import LATE, RegionMarks, RegionRecord, RegionState
+from ha.outputs.regional import LATE, RegionMarks, RegionRecord, RegionState
 from leader.errors import RegionBehind
 
 MOST = 5

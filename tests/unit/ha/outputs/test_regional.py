@@ -5,8 +5,7 @@ import logging
 import pytest
 
 from ha.leadership import fenced_rename
-from ha.outputs.region_marks import RegionRecord, RegionState
-from ha.outputs.regional import RegionalHome, behind
+from ha.outputs.regional import RegionalHome, RegionRecord, RegionState, behind
 from leader.errors import InvalidSettings
 from store.errors import ConnectionLost
 from store.local import LocalFiles

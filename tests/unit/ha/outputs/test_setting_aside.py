@@ -10,11 +10,9 @@ import pytest
 
 from ha.leadership import fenced_rename
 from ha.outputs.batch import Batch
-from ha.outputs.commit_trigger import Moment
 from ha.outputs.lines import Line
-from ha.outputs.merge_plan import Merge
-from ha.outputs.merging import Merging
-from ha.outputs.partition_commit import PartitionCommit
+from ha.outputs.merging import Merge, Merging
+from ha.outputs.partition_commit import Moment, PartitionCommit
 from ha.outputs.setting_aside import SettingAside
 from store.errors import ConnectionLost, Invalid
 from store.local import LocalFiles

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ha.leadership import fenced_rename
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME
+from ha.outputs.partition_commit import PARTITION_TIME, PROCESS_TIME
 from ha.spark.outputs import regional_output
 from tests.system.spark import regional_reader
 from tests.system.spark.flat_reader import MergedRun

@@ -137,28 +137,19 @@ def test_a_record_without_the_counter_would_be_torn(path: Path) -> None:
     assert holds != leads + 1
 
 
-def test_a_file_of_a_dead_process_says_what_it_said_until_its_successor_writes(path: Path) -> None:
+@pytest.mark.parametrize("as_it_wrote", [False, True])
+def test_a_file_of_a_dead_process_says_what_it_said_until_its_successor_writes(path: Path, as_it_wrote: bool) -> None:
     dead, reader = DeadlineWriter(path), DeadlineReader(path)
     dead.write(now() + 100, now() + 200)
     said = reader.read()
+    if as_it_wrote:
+        _RECORD.pack_into(dead._maps[0], _place(dead._count + 1), float("nan"), 1.0)
     writer = DeadlineWriter(path, resume=True)
     assert reader.read() == said
     writer.write(now() + 300, now() + 400)
     assert reader.read()[0] > said[1]
     writer.close()
     assert not path.exists()
-
-
-def test_a_process_that_died_while_it_wrote_has_left_what_it_said(path: Path) -> None:
-    dead, reader = DeadlineWriter(path), DeadlineReader(path)
-    dead.write(now() + 100, now() + 200)
-    said = reader.read()
-    _RECORD.pack_into(dead._maps[0], _place(dead._count + 1), float("nan"), 1.0)
-    writer = DeadlineWriter(path, resume=True)
-    assert reader.read() == said
-    writer.write(now() + 300, now() + 400)
-    assert reader.read()[0] > said[1]
-    writer.close()
 
 
 @pytest.mark.parametrize("size", [None, 0, 39, 41])

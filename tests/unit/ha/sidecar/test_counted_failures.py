@@ -21,28 +21,15 @@ from leader.timing import Timing
 from store.bounded import BoundedFiles
 from store.errors import NotWritable
 from store.local import LocalFiles
+from tests.unit.ha.clocks import At
 from tests.unit.ha.led import Led
 
 LEASE_S = 20.0
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.time = 100.0
-
-    def now(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += seconds
-
-    def wait(self, *_: object) -> bool:
-        raise AssertionError("nobody waits for an event")
-
-
 class Place:
     def __init__(self, directory: FencedDirectory, files: BoundedFiles, **settings: Any) -> None:
-        self.directory, self.leader, self.clock, self._settings = directory, directory.leader, Clock(), settings
+        self.directory, self.leader, self.clock, self._settings = directory, directory.leader, At(100.0), settings
         self._process: Any = SimpleNamespace(
             stores=SimpleNamespace(files=files, timing=Timing()),
             settings=load({"files": "file:///nowhere"}, {}),

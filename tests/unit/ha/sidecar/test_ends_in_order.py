@@ -1,12 +1,14 @@
-"""An exit code of 0 is a success only if the program has left its block in order; with real sidecars."""
+"""An exit code of 0 is a success only if the program has left its block in order, and a sidecar ends in order, too."""
 
+import signal
 import sys
 
 import pytest
 
 from ha.sidecar.command.jvm_watch import ASTRAY
 from ha.sidecar.command.spark_overlay import NOT_BEGUN
-from tests.unit.ha.noting import NOTES, Notes, run, state
+from leader.layout.lease import Mode
+from tests.unit.ha.noting import NOTES, STAYS, Notes, run, state
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.sidecar.test_escalation import failures
 
@@ -98,3 +100,16 @@ def test_spark_that_was_started_without_the_settings_of_the_sidecar_is_ended_and
     sidecar.until_said("No restart mends this")
     assert failures(workplace)[0]["message"].startswith(f"The command has ended with 137: {ASTRAY[0]}")
     assert ASTRAY[1] in sidecar.said
+
+
+def test_quit_writes_the_stacks_and_hup_ends_it_in_order(workplace: Workplace, notes: Notes) -> None:
+    leader = run(workplace, "a", STAYS)
+    notes.until(1, leader)
+    leader.send(signal.SIGQUIT)
+    leader.until_said("most recent call first")
+    assert leader.process.poll() is None
+    leader.send(signal.SIGHUP)
+    assert leader.wait() == 128 + signal.SIGHUP
+    assert [what for _, what, *_ in notes.all()] == ["runs", "asked"]
+    assert (lease := state(workplace)[1].lease) is not None
+    assert lease.mode is Mode.RELEASED

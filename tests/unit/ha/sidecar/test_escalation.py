@@ -1,11 +1,10 @@
 """The consequences of a job's failures, with real sidecars: tries, pauses, and the end."""
 
-import json
 from typing import Any
 
 from ha.sidecar.machine.ends import HAD_FAILED
 from tests.unit.ha.cli.test_pausing import asked, listed
-from tests.unit.ha.noting import ENDS, NOTES, STAYS, Notes, run, state
+from tests.unit.ha.noting import ENDS, NOTES, STAYS, Notes, run, shown, state
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import wait_until
 
@@ -22,7 +21,7 @@ sys.exit(3)
 
 
 def failures(workplace: Workplace) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(asked(workplace, "job", "exceptions", "orders", "--json").splitlines()[0])
+    found: list[dict[str, Any]] = shown(workplace, "job", "exceptions")
     return found
 
 

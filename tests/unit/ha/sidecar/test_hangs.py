@@ -4,12 +4,12 @@ import os
 import signal
 import socket
 import sys
-from typing import Any
 
 import pytest
 
 from tests.unit.ha.noting import NOTES, Notes, run, shown
 from tests.unit.ha.programs import Workplace
+from tests.unit.ha.sidecar.test_escalation import failures
 from tests.unit.ha.waiting import wait_until
 
 BEATS = (
@@ -26,10 +26,6 @@ with beat:
 """
 )
 TIMEOUT = {"HA_HEARTBEAT_TIMEOUT": "2"}
-
-
-def failures(workplace: Workplace) -> Any:
-    return shown(workplace, "job", "exceptions")
 
 
 @pytest.mark.timed

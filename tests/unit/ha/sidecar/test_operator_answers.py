@@ -32,6 +32,15 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FencedDirector
     return JobAdmin(BoundedFiles(lambda: LocalFiles(tmp_path, durable=False)), None, 5).directory("orders")
 
 
+def found(requests: Requests) -> State | None:
+    asked = requests.load("1")
+    return asked.state if asked is not None else None
+
+
+def answers(directory: FencedDirectory) -> OperatorAnswers:
+    return OperatorAnswers(directory, InOrder(lambda error: pytest.fail(f"{error}")).later)
+
+
 @pytest.mark.parametrize(
     ("errors", "state"),
     [
@@ -55,17 +64,12 @@ def test_an_answer_is_given_although_the_store_was_away(
 
     monkeypatch.setattr(Requests, "answer", away)
     requests.ask("1", "restart")
-    made = OperatorAnswers(directory, InOrder(lambda error: pytest.fail(f"{error}")).later)
+    made = answers(directory)
     (request,) = made.look().requests
     made.answer(request, State.DONE, "The command has been started again.")
     expected = min(len(errors) + 1, TRIES) if not isinstance(next(iter(errors), None), Fenced) else 1
     wait_until(lambda: len(tried) == expected)
-
-    def found() -> State | None:
-        asked = requests.load("1")
-        return asked.state if asked is not None else None
-
-    wait_until(lambda: found() is state)
+    wait_until(lambda: found(requests) is state)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +92,8 @@ def test_a_leader_without_a_command_refuses_once_the_store_is_back(
     stores: Any = SimpleNamespace(files=directory._files, timing=Timing(short_ttl=2.0))
     refuse_requests(stores, "orders", directory.leader, Crew("test", 1))
 
-    def found() -> State | None:
-        asked = requests.load("1")
-        return asked.state if asked is not None else None
-
     tries = len(errors) + (state is State.REFUSED)
-    wait_until(lambda: (len(looks), found()) == (tries, state))
+    wait_until(lambda: (len(looks), found(requests)) == (tries, state))
 
 
 def test_how_far_a_request_has_come_is_told_once(directory: FencedDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,11 +118,11 @@ def test_a_damaged_request_does_not_keep_the_sidecar_from_others(directory: Fenc
         requests.ask(identity, "restart")
     (file,) = tmp_path.glob("orders/0*/requests/1=1")
     file.write_bytes(b"{")
-    made = OperatorAnswers(directory, InOrder(lambda error: pytest.fail(f"{error}")).later)
+    made = answers(directory)
     (request,) = made.look().requests
     made.answer(request, State.DONE, "The command has been started again.")
     assert request.id == "2"
-    assert [found.state for each in "12" if (found := requests.load(each))] == [State.REFUSED, State.DONE]
+    assert [asked.state for each in "12" if (asked := requests.load(each))] == [State.REFUSED, State.DONE]
 
 
 def test_requests_that_were_accepted_before_the_store_went_away_are_not_lost(
@@ -138,9 +138,9 @@ def test_requests_that_were_accepted_before_the_store_went_away_are_not_lost(
     for identity in ("1", "2"):
         Requests(directory).ask(identity, "restart")
     monkeypatch.setattr(Requests, "load", away)
-    made = OperatorAnswers(directory, InOrder(lambda error: pytest.fail(f"{error}")).later)
-    found = made.look()
-    assert ([each.id for each in found.requests], found.unknown) == (["1"], True)
+    made = answers(directory)
+    looked = made.look()
+    assert ([each.id for each in looked.requests], looked.unknown) == (["1"], True)
     monkeypatch.setattr(Requests, "load", load)
-    found = made.look()
-    assert ([each.id for each in found.requests], found.unknown) == (["2"], False)
+    looked = made.look()
+    assert ([each.id for each in looked.requests], looked.unknown) == (["2"], False)

@@ -13,8 +13,7 @@ import pytest
 
 from ha.config.snapshot_dir import cluster_of, own_base
 from ha.program import grant_file
-from ha.sidecar.command.guarded_command import GuardedCommand
-from ha.sidecar.command.run import Run
+from ha.sidecar.command.guarded_command import GuardedCommand, Run
 from ha.sidecar.command.run_directory import RunDirectory
 from leader.layout.names import LeaderDirectory
 from tests.patience import PATIENCE_S

@@ -55,6 +55,12 @@ class Left:
         said, handed, _, _ = socket.recv_fds(connection, 100, 4)
         return connection, said.decode(), list(handed)
 
+    def successor(self) -> socket.socket:
+        """Connect, and close what is handed over."""
+        connection, _, handed = self.connect()
+        os.close(handed[0])
+        return connection
+
     def end(self) -> None:
         self.belief.write(0.0, 0.0)
         self.children.end()
@@ -105,9 +111,7 @@ def test_a_command_that_ends_without_a_sidecar_tells_its_code_to_the_successor(l
     child.abandon()
     (left.children.directory / "end").touch()
     wait_until(lambda: not alive(pid))
-    connection, _, handed = left.connect()
-    with connection:
-        os.close(handed[0])
+    with left.successor() as connection:
         assert select.select([connection], [], [], PATIENCE_S)[0]
         with pytest.raises(subprocess.TimeoutExpired):  # its lock keeps the directory until the successor has its own
             child._guard.wait(0.3)
@@ -120,12 +124,8 @@ def test_a_sidecar_may_be_lost_twice(left: Left) -> None:
     pid = left.pid()
     child.abandon()
     for _ in range(2):
-        connection, _, handed = left.connect()
-        os.close(handed[0])
-        connection.close()
-    connection, _, handed = left.connect()
-    os.close(handed[0])
-    with connection:
+        left.successor().close()
+    with left.successor() as connection:
         assert alive(pid)
         connection.send(b"K")
         assert connection.recv(2) == bytes([128 + signal.SIGKILL])
@@ -137,9 +137,7 @@ def test_a_command_that_was_asked_to_end_has_not_finished_whoever_hears_of_it(le
     left.pid()
     child.terminate()
     child.abandon()
-    connection, _, handed = left.connect()
-    with connection:
-        os.close(handed[0])
+    with left.successor() as connection:
         assert connection.recv(2) == bytes([128 + signal.SIGTERM])
 
 
@@ -164,10 +162,8 @@ def test_the_deadline_counts_however_long_a_successor_may_take(left: Left, *, co
     left.belief.write(now() + 0.2, now() + 0.4)
     child.abandon()
     if connects:  # and then hangs
-        connection, _, handed = left.connect()
-        os.close(handed[0])
-        assert connection.recv(2) == bytes([128 + signal.SIGKILL])
-        connection.close()
+        with left.successor() as connection:
+            assert connection.recv(2) == bytes([128 + signal.SIGKILL])
     assert child.wait() == 128 + signal.SIGKILL
     assert not alive(pid)
 
@@ -177,9 +173,7 @@ def test_a_successor_that_is_there_has_until_the_deadline(left: Left) -> None:
     child = left.start(STAYS, within=0.5)
     pid = left.pid()
     child.abandon()
-    connection, _, handed = left.connect()
-    with connection:
-        os.close(handed[0])
+    with left.successor():
         end = now() + 1.0
         wait_until(lambda: now() > end)
         assert alive(pid)
@@ -199,9 +193,7 @@ def test_a_warm_command_that_was_granted_the_job_waits_for_one(left: Left) -> No
     pid = left.pid()
     grant.touch()
     child.abandon()
-    connection, _, handed = left.connect()
-    with connection:
-        os.close(handed[0])
+    with left.successor():
         assert alive(pid)
 
 

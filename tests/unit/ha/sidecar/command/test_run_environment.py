@@ -10,8 +10,8 @@ import pytest
 from ha.config.sources import load
 from ha.hook.entry import PLANS
 from ha.program import end_file
+from ha.sidecar.command.run_directory import RunFiles
 from ha.sidecar.command.run_environment import RunEnvironment
-from ha.sidecar.command.run_files import RunFiles
 from ha.sidecar.command.spark_overlay import CLOSING
 from leader.job.programs import Program
 from leader.layout.names import LeaderDirectory

@@ -6,7 +6,6 @@ import pytest
 
 from ha.sidecar.command.spark_submit import check_place, default_files, deploy_mode
 from leader.errors import InvalidSettings
-from tests.unit.ha.programs import Workplace
 
 CLUSTER = "spark.submit.deployMode"
 
@@ -63,16 +62,6 @@ def test_it_is_refused_with_one_sentence() -> None:
     with pytest.raises(InvalidSettings, match="the driver runs on another host, where no guard can end it"):
         check_place(["spark-submit", "--deploy-mode", "cluster", "orders.py"], {}, None)
     check_place(["spark-submit", "--deploy-mode", "client", "orders.py"], {}, None)
-
-
-def test_ha_run_refuses_it(workplace: Workplace, tmp_path: Path) -> None:
-    submit = tmp_path / "spark-submit"
-    submit.write_text("#!/bin/sh\ntouch started\n")
-    submit.chmod(0o755)
-    program = workplace.ha("run", "orders", "--", str(submit), "--deploy-mode", "cluster", "orders.py")
-    assert program.wait() == 2
-    assert "no guard can end it" in program.said
-    assert not (workplace.work / "started").exists()
 
 
 def test_where_paths_are_that_name_no_file_system(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from ha.config.stores import Stores
 from ha.sidecar.command import thread_dumps
 from ha.sidecar.command.guard_orders import GREETING, KILL, NEVER, TERMINATE, Orders
 from ha.sidecar.command.memory import PROC
+from ha.sidecar.command.newest_program import StoredProgram
 from ha.sidecar.command.slot import DOOR, LOCK, Left, RunOrder, Slot, place_of, take
-from ha.sidecar.command.stored_program import StoredProgram
 from leader.errors import InvalidSettings, Unreadable
 from leader.job.programs import Program, ProgramFile, Programs, digest
 from leader.layout.names import LeaderDirectory

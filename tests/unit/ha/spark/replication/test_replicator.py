@@ -13,7 +13,7 @@ from ha.spark.replication.report import replica_of
 from leader.job.admin import JobAdmin
 from store.open import open_files
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, SimulatedSpark
-from tests.unit.ha.checkpoints.test_pace import Time
+from tests.unit.ha.clocks import At
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -105,7 +105,7 @@ def test_a_round_reads_only_what_is_new(tmp_path: Path, spark: SimulatedSpark, o
 
 
 def test_calls_and_bytes_are_counted_and_paced() -> None:
-    time = Time()
+    time = At(100.0)
     budget = Budget(2, 100, time)
     budget.call()
     budget.file(300)  # half a second after the call
@@ -116,7 +116,7 @@ def test_calls_and_bytes_are_counted_and_paced() -> None:
 
 
 def test_without_limits_nothing_waits() -> None:
-    time = Time()
+    time = At(100.0)
     budget = Budget(clock=time)
     budget.call()
     budget.file(1 << 40)

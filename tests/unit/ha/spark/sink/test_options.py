@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.outputs.commit_trigger import PARTITION_TIME, PROCESS_TIME, Moment
-from ha.outputs.partition_commit import CommittedPartition, PartitionCommit
+from ha.outputs.partition_commit import PARTITION_TIME, PROCESS_TIME, CommittedPartition, Moment, PartitionCommit
 from ha.program.grant_file import grant
 from ha.spark.sink import options
 from ha.spark.sink.leader_home import LeaderHome, home_of_environment, settling

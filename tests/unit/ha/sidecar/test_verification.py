@@ -12,7 +12,7 @@ import ha
 from ha.config.settings import Settings
 from ha.config.sources import load
 from ha.metrics.standby import QueryVerified
-from ha.sidecar.standby.verification import Verification, verified
+from ha.sidecar.standby import Verification, verified
 from ha.spark.tools import import_checkpoint
 from tests.lacks import no_descriptor_free
 from tests.unit.ha.checkpoints.simulated_spark import HDFS
@@ -73,7 +73,7 @@ def test_what_goes_wrong_is_logged(
     sidecar = Sidecar(settings)
     sidecar.verification.verify()
     assert "could not be verified" in caplog.text
-    monkeypatch.setattr("ha.sidecar.standby.verification.LIMIT_S", 0.0)
+    monkeypatch.setattr("ha.sidecar.standby.LIMIT_S", 0.0)
     sidecar.verification.verify()
     assert "not verified within 0 s" in caplog.text
     with no_descriptor_free():

@@ -14,9 +14,9 @@ import ha
 from ha.config.settings import Settings
 from ha.config.sources import load
 from ha.config.stores import Stores
+from ha.sidecar import standby
 from ha.sidecar.command.run_directory import PREFIX, RunDirectory
-from ha.sidecar.standby import replication
-from ha.sidecar.standby.replication import Replication
+from ha.sidecar.standby import Replication
 from ha.spark.tools import import_checkpoint
 from leader.errors import InvalidSettings, NoLeader
 from leader.job.admin import JobAdmin
@@ -54,8 +54,8 @@ def lease_mode(settings: Settings) -> Mode | None:
 def test_it_replicates_while_it_stands_by_and_gives_the_replica_back_when_it_leads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replication, "SETTLED_S", 0.01)
-    monkeypatch.setattr(replication, "LOOK_S", 0.01)
+    monkeypatch.setattr(standby, "SETTLED_S", 0.01)
+    monkeypatch.setattr(standby, "LOOK_S", 0.01)
     until_batch(HDFS, 4).write_to(tmp_path / "elsewhere")
     with ha.lead("orders") as leadership:
         import_checkpoint(leadership, "sums", (tmp_path / "elsewhere").as_uri())
@@ -78,14 +78,14 @@ def test_it_replicates_while_it_stands_by_and_gives_the_replica_back_when_it_lea
 def test_one_that_fails_is_told_and_begun_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(replication, "SETTLED_S", 0.01)
+    monkeypatch.setattr(standby, "SETTLED_S", 0.01)
     sidecar = Sidecar(load({"replicate_to": (tmp_path / "there").as_uri()}))
     begun: list[Path] = []
     replicate = sidecar.replication._replicate
 
     def counted(path: Path) -> bool:
         begun.append(path)
-        monkeypatch.setattr(replication, "AGAIN_S", 0.01 if len(begun) == 1 else 60.0)
+        monkeypatch.setattr(standby, "AGAIN_S", 0.01 if len(begun) == 1 else 60.0)
         return replicate(path)
 
     monkeypatch.setattr(sidecar.replication, "_replicate", counted)
@@ -99,8 +99,8 @@ def test_one_that_fails_is_told_and_begun_again(
 def test_one_that_cannot_be_begun_for_lack_of_anything_is_told_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(replication, "SETTLED_S", 0.01)
-    monkeypatch.setattr(replication, "AGAIN_S", 0.01)
+    monkeypatch.setattr(standby, "SETTLED_S", 0.01)
+    monkeypatch.setattr(standby, "AGAIN_S", 0.01)
     sidecar, tried = Sidecar(load({"replicate_to": (tmp_path / "there").as_uri()})), list[Path]()
 
     def started(path: Path) -> None:
@@ -108,10 +108,10 @@ def test_one_that_cannot_be_begun_for_lack_of_anything_is_told_and_tried_again(
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     def full(*_: object) -> None:
-        monkeypatch.setattr(replication, "RunDirectory", RunDirectory)
+        monkeypatch.setattr(standby, "RunDirectory", RunDirectory)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(replication, "RunDirectory", full)
+    monkeypatch.setattr(standby, "RunDirectory", full)
     monkeypatch.setattr(sidecar.replication, "_started", started)
     sidecar.replication.begin()
     wait_until(lambda: len(tried) > 1, what="it has been tried again")
@@ -124,8 +124,8 @@ def test_its_files_go_with_a_killed_sidecar_and_come_back_after_a_cleaner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", f"{tmp_path}")
-    monkeypatch.setattr(replication, "SETTLED_S", 0.01)
-    monkeypatch.setattr(replication, "AGAIN_S", 0.01)
+    monkeypatch.setattr(standby, "SETTLED_S", 0.01)
+    monkeypatch.setattr(standby, "AGAIN_S", 0.01)
     sidecar, found = Sidecar(load({"replicate_to": (tmp_path / "there").as_uri()})), list[Path]()
 
     def fails(path: Path) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 import ha
 from ha.leadership.fenced_rename import FencedRename
-from ha.outputs import room
+from ha.outputs import folder
 from ha.program.output_report import REPORTS
 from ha.spark import Output
 from ha.spark.tools import import_checkpoint
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 def test_a_directory_that_is_nearly_full_is_told_once_in_a_thousand_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, there: int, *, told: bool
 ) -> None:
-    monkeypatch.setattr(room, "USUAL", 1201)
+    monkeypatch.setattr(folder, "USUAL", 1201)
     for each in range(there):
         (tmp_path / "out" / f"batch={each}").mkdir(parents=True)
     with ha.lead("orders") as leadership, caplog.at_level(logging.WARNING):
@@ -35,13 +35,13 @@ def test_a_directory_that_is_nearly_full_is_told_once_in_a_thousand_batches(
     assert len(said) == told
     (report,) = [each for each in REPORTS.all() if each.name == "totals"]
     assert report.fullness is not None
-    assert (report.fullness >= room.SHARE) == told
+    assert (report.fullness >= folder.SHARE) == told
     assert not told or "out has 961 entries, and HDFS allows 1,201 in a directory: merge its files" in said[0]
 
 
 def test_the_fullest_of_several_directories_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "USUAL", 10)
+    monkeypatch.setattr(folder, "USUAL", 10)
     entries = {"out/a": 9, "out/b": 3}
     renames = SimpleNamespace(outside="out", list=lambda folder: [folder] * entries[folder])
-    room.look(cast(FencedRename, renames), "parted", 9, ["a", "b"])
+    folder.look(cast(FencedRename, renames), "parted", 9, ["a", "b"])
     assert [each.fullness for each in REPORTS.all() if each.name == "parted"] == [0.9]

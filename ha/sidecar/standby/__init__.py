@@ -1,1 +1,0 @@
-"""Standby: verifies and replicates checkpoints while another contender leads."""
