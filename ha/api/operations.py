@@ -122,7 +122,8 @@ _STATUSES: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
 def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
     """Return the OpenAPI document of these operations; their types become its schemas."""
     listed = list(operations)
-    types = [Problem, *{each.answer for each in listed if each.answer}, *{each.body for each in listed if each.body}]
+    answers, bodies = ([each.answer for each in listed if each.answer], [each.body for each in listed if each.body])
+    types = list(dict.fromkeys([Problem, *answers, *bodies]))  # in one order
     shown, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schemas = dict(zip(types, shown, strict=True))
     paths: dict[str, Any] = {}

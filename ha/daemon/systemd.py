@@ -59,7 +59,8 @@ class Systemd:
     def _go_on(self) -> None:
         while True:
             try:
-                roles = [f"{job}: {status.get('role', 'agent')}" for job, status in self._statuses().items()]
+                leads = {job: status["is_leader"] for job, status in self._statuses().items()}
+                roles = [f"{job}: {'leader' if leads[job] else 'standby'}" for job in leads]
                 self._send("\n".join(["WATCHDOG=1", f"STATUS={', '.join(roles)[:200]}"]))
             except TimeoutError:
                 _log.warning("The contender's thread does not answer: systemd is not told that this process is alive.")

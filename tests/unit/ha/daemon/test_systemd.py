@@ -14,7 +14,7 @@ from tests.unit.ha.noting import STAYS, Notes, run
 from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import wait_until
 
-LEADS = {"orders": {"role": "leader"}}
+LEADS = {"orders": {"is_leader": True}, "clicks": {"is_leader": False}}
 
 
 class Listening:
@@ -42,7 +42,7 @@ def test_it_is_told_that_a_process_is_ready_what_it_does_and_that_it_stops(syste
     process = Systemd(lambda: LEADS, systemd.told)
     process.start()
     assert systemd.next() == "READY=1"
-    assert systemd.next() == "WATCHDOG=1\nSTATUS=orders: leader"
+    assert systemd.next() == "WATCHDOG=1\nSTATUS=orders: leader, clicks: standby"
     process.close()
     assert systemd.next() == "STOPPING=1"
 
@@ -50,7 +50,7 @@ def test_it_is_told_that_a_process_is_ready_what_it_does_and_that_it_stops(syste
 def test_a_process_whose_contender_hangs_is_not_alive(systemd: Listening, caplog: pytest.LogCaptureFixture) -> None:
     answers = iter([LEADS])
 
-    def statuses() -> dict[str, dict[str, str]]:
+    def statuses() -> dict[str, dict[str, bool]]:
         for answer in answers:
             return answer
         raise TimeoutError
