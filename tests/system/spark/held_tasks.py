@@ -87,11 +87,10 @@ def held(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         if task.partitionId() != HELD:
             plan.note("other", batch).touch()
         elif task.attemptNumber() == 0:
-            third = rows[0].num_rows // 3
-            if plan.opened:  # what Python keeps of the first third in a buffer goes along with the second one
-                yield rows[0].slice(0, third)
-                yield rows[0].slice(third, third)
-                rows[0] = rows[0].slice(2 * third)
+            if plan.opened:  # so many that what stays in buffers on their way is less
+                enough = 2 * len(rows) // 3
+                yield from rows[:enough]
+                rows = rows[enough:]
             executor = _parent(os.getppid())  # of the daemon of Python workers
             said = {"executor": executor, "worker": _parent(executor), "task": task.taskAttemptId()}
             _write(plan.note("held", batch), json.dumps(said))

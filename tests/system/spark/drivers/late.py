@@ -43,7 +43,7 @@ SPECULATIVE = {
     "spark.speculation.minTaskRuntime": "0ms",
 }
 EXECUTORS = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",  # the sink gets rows before the task has made all of them
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",  # rows are passed on before all are there
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
     "spark.sql.files.maxPartitionBytes": "1m",  # a task for each file
