@@ -4,6 +4,7 @@
 JVM knows the query that runs the batch; the query's checkpoint knows what the batch was planned to read.
 """
 
+import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -36,6 +37,7 @@ class _Run:
 
 
 _RUNS: dict[tuple[str, str], _Run] = {}  # by output and query: a program may open an output for each write
+_LOCK = threading.Lock()  # two threads that begin at once are two parts
 
 
 class Origins:
@@ -52,6 +54,13 @@ class Origins:
         query = self._query(frame)
         if not query:
             return Batch(number)
+        with _LOCK:
+            run = self._begun(frame, number, query)
+        batch = replace(planned(self._renames, run.checkpoint, run.line, number), every=run.every)
+        return replace(batch, part=run.parts) if number == run.written else batch
+
+    def _begun(self, frame: "DataFrame", number: int, query: str) -> _Run:
+        """Note that a run of a query begins to write a batch, and return it."""
         run = _RUNS.get((self._place, query))
         if run is None or not run.execution.isActive():
             run = _RUNS[self._place, query] = self._run(frame, query)
@@ -68,8 +77,7 @@ class Origins:
                 "has failed, or goes on. Write one after the other, and let errors through: Spark does the batch again."
             )
         run.begun = number, frame
-        batch = replace(planned(self._renames, run.checkpoint, run.line, number), every=run.every)
-        return replace(batch, part=run.parts) if number == run.written else batch
+        return run
 
     def written(self, batch: Batch) -> None:
         """Take note that a run has written a batch, or has found that it was written before."""

@@ -7,6 +7,7 @@ import pytest
 
 from ha.leadership.fenced_rename import FencedRename
 from ha.outputs.batch import Batch
+from ha.spark.outputs import batch_origin
 from ha.spark.outputs.batch_origin import Origins
 from ha.spark.outputs.row_writer import written_files
 from leader.errors import InvalidSettings
@@ -93,6 +94,29 @@ def test_other_rows_do_not_take_the_place_of_those_that_were_not_written(program
     assert program.of(Session(query), 2).part == 0, "Spark has seen the error, and done without: nothing waits"
     query.active = False
     assert program.of(Session(program.query()), 2, "others").part == 0, "another run begins with what it likes"
+
+
+def test_no_thread_comes_between_a_look_at_what_has_begun_and_its_note(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def look_at(kind: type, name: str) -> None:
+        real = getattr(kind, name)
+
+        def looking(*given: Any) -> Any:
+            seen.append((name, batch_origin._LOCK.locked()))
+            return real(*given)
+
+        monkeypatch.setattr(kind, name, looking)
+
+    look_at(Query, "resolvedCheckpointRoot")
+    look_at(Frame, "sameSemantics")
+    query = program.query()
+    program.of(Session(query), 1)
+    program.of(Session(query), 1)
+    assert seen == [("resolvedCheckpointRoot", True), ("sameSemantics", True)]
+    assert not batch_origin._LOCK.locked()
 
 
 def test_a_write_whose_batch_cannot_be_read_has_begun(program: Program) -> None:
