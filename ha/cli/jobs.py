@@ -1,4 +1,4 @@
-"""What is known of jobs: ``ha job list``, ``show``, ``queries``, ``exceptions``, ``history`` and ``logs``."""
+"""The verbs that show jobs: ``ha job list``, ``show``, ``queries``, ``exceptions``, ``history`` and ``logs``."""
 
 import os
 import shutil

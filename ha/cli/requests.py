@@ -1,4 +1,4 @@
-"""What operators ask of the leader of a job: ``ha job stop`` and ``cancel``, and ``ha savepoint``."""
+"""The verbs that ask something of the leader of a job: ``ha job stop`` and ``cancel``, and ``ha savepoint``."""
 
 import shlex
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What a process says first: which stores it uses, where its settings come from, and which secrets others can read."""
+"""The first lines in the log of a process: its stores, the places of its settings, and secrets that others can read."""
 
 import logging
 import stat

@@ -1,6 +1,7 @@
 """Metrics of a job's queries and outputs, as its driver reports them to the sidecar."""
 
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -75,9 +76,9 @@ class _ReportMetrics(Collector):
         self._folded = max(self._folded, newest - 1)
         return newest
 
+    @abstractmethod
     def _fold(self, path: Path) -> None:
         """Add what a former run has counted, and remove its report."""
-        raise NotImplementedError
 
 
 class QueryMetrics(_ReportMetrics):

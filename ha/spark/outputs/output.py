@@ -170,8 +170,6 @@ class Output(Publisher):
     def _add_partition(self, partition: CommittedPartition) -> None:
         from pyspark.sql import SparkSession  # noqa: PLC0415  # only this policy needs it
 
-        from ha.spark.outputs.output import add_partition  # noqa: PLC0415
-
         session = self._session or SparkSession.getActiveSession()
         if session is None or self._commit is None:
             raise InvalidSettings("The policy metastore needs a Spark session on this thread.")
