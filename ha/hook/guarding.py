@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import batch_functions, misses
+from . import batch_functions, file_sinks, misses
 from .query_rules import REPEATED, UNGUARDED, called, fault, path_of, unguarded
 from .writer_calls import WriterCalls, note_calls
 
@@ -25,9 +25,7 @@ LOCATION = "spark.sql.streaming.checkpointLocation"
 EVERY = "ha.every"  # property of the threads of a query whose batches all go to an output of this package: `true`
 OPTION = "partitionby"  # option that tells the format `ha` of `partitionBy`, which Spark hides from Python data sources
 
-EXACT_FORMATS = frozenset({
-    "avro", "console", "csv", "delta", "ha", "iceberg", "json", "memory", "noop", "orc", "parquet", "text", "xml",
-})  # fmt: skip
+EXACT_FORMATS = file_sinks.FORMATS | {"console", "delta", "ha", "iceberg", "memory", "noop"}
 """Formats of Spark that know a batch that comes again, or keep nothing."""
 EXACT_CATALOGS = ("org.apache.iceberg.spark.", "org.apache.spark.sql.delta.")
 """How the classes of catalogs begin whose tables do so; Spark's own catalog has no class."""
@@ -60,6 +58,7 @@ class Guard:
     tell: Callable[[str, str], object]
     refuse: Callable[[str], Exception] = Refused  # what is raised instead of a start
     check: Callable[[], object] = bool  # raises once the leadership has ended: nothing begins after that
+    copies: bool = False  # whether the checkpoints are copies: the queries themselves may have come further
 
 
 @dataclass
@@ -73,9 +72,17 @@ class Watched:
     queries: dict[str, Any]
     refused: tuple[str, str] = ("", "")
     said: tuple[str, str] = ("", "")
+    started: Callable[[], object] = bool
     look: Callable[[], object] = bool
     over: Callable[[], object] = bool  # the check of the last guard, while there is none
     told: set[str] = field(default_factory=set)  # queries that may repeat rows, whatever their outputs take
+    sinks: file_sinks.FileSinks = field(default_factory=file_sinks.FileSinks)
+
+    def runs(self, query: str) -> bool:
+        """Whether a query of that name runs; not if that is not known."""
+        with suppress(Exception):  # py4j's, or there is none
+            return bool(self.queries[query].isActive)
+        return False
 
 
 @contextmanager
@@ -90,6 +97,11 @@ def guarded(guard: Guard) -> Iterator[None]:
     finally:
         watched.over = guard.check  # before it is removed: a thread may be about to start one
         watched.guards.remove(guard)
+
+
+def was_stopped(query: Any) -> bool:
+    """Whether the program has stopped the Spark context of a query, which ends all of them with an error."""
+    return bool(query._jsq.sparkSession().sparkContext().isStopped())  # noqa: SLF001
 
 
 def knows_batches(query: str) -> None:
@@ -138,7 +150,7 @@ def _asking(start: Any, place_is: str) -> Any:
         check = guard.check if guard else watched.over
         check()
         if guard:
-            name = _ask(self, guard, table=str(place) if place_is != "path" else "")
+            name = _ask(self, guard, place, table=place_is != "path")
         context, every = self._spark.sparkContext, _publishes(WriterCalls(self.ha_noted).function)
         before = context.getLocalProperty(EVERY)
         context.setLocalProperty(EVERY, "true" if every else None)  # which the threads of the query inherit
@@ -151,14 +163,16 @@ def _asking(start: Any, place_is: str) -> Any:
         except Exception:
             query.stop()  # whoever stopped the others has not seen this one
             raise
+        watched.started()
         watched.look()
         return query
 
     return asked
 
 
-def _ask(writer: Any, guard: Guard, *, table: str) -> str:
+def _ask(writer: Any, guard: Guard, place: Any, *, table: bool) -> str:
     """Refuse a query that would lose rows, tell of one that may; return its name."""
+    # place: the path or the table to which it writes; None if its options say it.
     said = WriterCalls(writer.ha_noted)
     name = said.options.get("queryname", said.name)
     location = _place(writer, said, name, guard.checkpoints)
@@ -167,9 +181,9 @@ def _ask(writer: Any, guard: Guard, *, table: str) -> str:
     ours = said.format == "ha" or _publishes(said.function)
     query = called(name)
     writer.ha_watched.told.discard(name)
-    dropped = _dropped(said, table=bool(table)) if ours else ""
-    if (why and ours) or (elsewhere and name and not location) or dropped:
-        raise guard.refuse(f"{query} is not started: {why or dropped}")
+    dropped = _dropped(said, table=table) if ours else _skipped(writer, said, name, place, guard, table=table)
+    if refused := why if (why and ours) or (elsewhere and name and not location) else dropped:
+        raise guard.refuse(f"{query} is not started: {refused}")
     if said.format == "memory" and why and not elsewhere:  # a checkpoint of its name would bar each further start
         writer.option("checkpointLocation", f"{guard.checkpoints}/{uuid.uuid4()}")
     if said.format == "ha":
@@ -180,7 +194,7 @@ def _ask(writer: Any, guard: Guard, *, table: str) -> str:
     if why:
         guard.tell(name, f"{UNGUARDED}: {why}")
     elif not ours:
-        doubt, for_good = _doubt(writer, said, table)
+        doubt, for_good = _doubt(writer, said, str(place) if table else "")
         if doubt:
             guard.tell(name, doubt)
             writer.ha_watched.told.update({name} if for_good else ())
@@ -217,6 +231,27 @@ def _dropped(said: WriterCalls, *, table: bool) -> str:
     return ""
 
 
+def _skipped(writer: Any, said: WriterCalls, name: str, place: Any, guard: Guard, *, table: bool) -> str:
+    """Return why Spark's file sink would drop batches of a query; empty if it would not."""
+    path = said.options.get("path", "") if place is None else str(place)
+    if said.function is not None or not path or _form(writer, said) not in file_sinks.FORMATS:
+        return ""
+    watched, spark = writer.ha_watched, writer._spark  # noqa: SLF001
+
+    def hadoop() -> tuple[Any, Any]:
+        return spark._jsparkSession.sessionState(), spark._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001
+
+    default = spark.conf.get(LOCATION, None) or guard.checkpoints
+    checkpoint = said.options.get("checkpointlocation", f"{default}/{name}" if name else "")
+    return str(watched.sinks.fault(hadoop, name, path, checkpoint, watched.runs, table=table, copies=guard.copies))
+
+
+def _form(writer: Any, said: WriterCalls) -> str:
+    """Return the format of a query, which may be Spark's default."""
+    conf = writer._spark.conf  # noqa: SLF001
+    return said.format or str(conf.get("spark.sql.sources.default", None) or "parquet").lower()
+
+
 def _publishes(function: Any) -> bool:
     """Whether a function of foreachBatch is an output of this package."""
     return type(getattr(function, "__self__", function)).__module__.startswith("ha.spark.")
@@ -229,7 +264,7 @@ def _doubt(writer: Any, said: WriterCalls, table: str) -> tuple[str, bool]:
         why = f"{REPEATED}: {beside}, which may write elsewhere: {_ONCE_MORE}" if beside else AGAIN
         return "" if has_output and not beside else why, bool(beside)
     get = writer._spark.conf.get  # noqa: SLF001
-    form = said.format or str(get("spark.sql.sources.default", None) or "parquet").lower()
+    form = _form(writer, said)
     if form not in EXACT_FORMATS:
         return f"{REPEATED}: nobody knows of {form} that it takes a batch once: {_ONCE_MORE}", True
     for name in (table.partition(".")[0], get("spark.sql.defaultCatalog", None) or "spark_catalog") if table else ():

@@ -169,7 +169,10 @@ NOT_BELOW = "is not started|begins no batch|does not take"
 ZOO: list[Program] = [
     Program(name="files_to_files", group=SINKS, expected=lines),
     Program(name="file_sink", group=SINKS, expected=lines, note="Who reads it with Spark sees each row once."),
-    Program(name="file_sink_nameless", group=SINKS, expected=lines, promised="told", note=COUNTED),
+    Program(
+        name="file_sink_nameless", group=SINKS, expected=lines, promised="refused", note=COUNTED, refusal="would drop"
+    ),
+    Program(name="file_sink_renamed", group=SINKS, expected=lines, promised="refused", refusal="would drop"),
     Program(
         name="nameless",
         group=SINKS,
@@ -281,6 +284,14 @@ ZOO: list[Program] = [
         folders=("a", "b"),
         promised="refused",
         refusal=LINE,
+    ),
+    Program(
+        name="file_sink_shared",
+        group=SESSIONS,
+        expected=twice(lines),
+        folders=("a", "b"),
+        promised="refused",
+        refusal="would drop",
     ),
     Program(name="chained", group=SESSIONS, expected=lines),
     Program(name="listener", group=SESSIONS, expected=lines, command="python"),

@@ -1,6 +1,7 @@
 """What a program may start: each rule, with writers that only note what they are told."""
 
 import sys
+from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -212,6 +213,39 @@ def test_what_is_done_as_spark_does_it_is_passed_on(
     writer = made().trigger(**trigger)
     assert writer.start(outputMode=mode) == "query"
     assert [("trigger", *trigger.items()), ("options",), ("outputMode", mode), ("start",)] == writer.said[-4:]
+    assert not told
+
+
+@pytest.mark.parametrize(
+    ("made", "start", "asked"),
+    [
+        (lambda: Writer().format("text").queryName("q"), {"path": "/out"}, ("q", "/out", f"{HERE}/q", False)),
+        (lambda: Writer().format("").option("path", "/out").queryName("q"), {}, ("q", "/out", f"{HERE}/q", False)),
+        (lambda: Writer().format("csv").option("path", "/out"), {}, ("", "/out", "", False)),
+        (lambda: Writer().queryName("q").option("checkpointLocation", "/c"), {"path": "/o"}, ("q", "/o", "/c", False)),
+        (lambda: Writer().queryName("q"), {"tableName": "t"}, ("q", "t", f"{HERE}/q", True)),
+        (lambda: Writer().format("delta").queryName("q"), {"path": "/out"}, None),
+        (lambda: Writer().foreachBatch(Output()).queryName("q"), {}, None),
+    ],
+)
+def test_what_sparks_file_sink_would_drop_is_refused(
+    told: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, made: Any, start: dict[str, str], asked: Any
+) -> None:
+    seen = []
+
+    def fault(_: Any, query: str, path: str, checkpoint: str, runs: Any, *, table: bool, copies: bool) -> str:
+        assert not runs(query)
+        assert not copies
+        seen.append((query, path, checkpoint, table))
+        return "its batches would be dropped."
+
+    watched = change(sys.modules[guarding.WRITERS])
+    monkeypatch.setattr(watched, "queries", {})
+    monkeypatch.setattr(watched, "sinks", SimpleNamespace(fault=fault))
+    writer = made()
+    with pytest.raises(Refused, match="not started: its batches would be dropped") if asked else nullcontext():
+        getattr(writer, "toTable" if "tableName" in start else "start")(**start)
+    assert seen == [asked] * bool(asked)
     assert not told
 
 
