@@ -13,6 +13,7 @@ from typing import Any
 from .guarding import WRITERS, Guard, Refused, Watched, change, watched_of
 from .hidden_end import note_end
 from .query_rules import EXACT, HOPELESS, UNGUARDED, called, note, noted
+from .query_watch import QueryWatch, line_of
 
 QUERIES, REMOTE_WRITERS = "pyspark.sql.streaming.query", "pyspark.sql.connect.streaming.readwriter"
 LEAD = "ha.spark.driver.lead_session"  # tells of the end itself
@@ -25,7 +26,8 @@ SERVED = (
 
 def changes(plan: Mapping[str, str]) -> Mapping[str, Callable[[Any], None]]:
     """Return what is changed in a program of ``ha run``."""
-    # plan: the URI of `checkpoints`, the `file` for `note`, and the one for `note_end`.
+    # plan: the URI of `checkpoints`, the `file` for `note`, and the one for `note_end`. With the name of a `report`,
+    # queries are watched while they run; without it, only copies of their checkpoints are used.
     file, end = Path(plan["file"]), functools.partial(note_end, plan["end"])
 
     def tell(query: str, why: str) -> None:
@@ -42,7 +44,10 @@ def changes(plan: Mapping[str, str]) -> Mapping[str, Callable[[Any], None]]:
             return Refused(said)
 
         watched.look = functools.partial(_look, watched, end)
-        watched.guards.insert(0, Guard(plan["checkpoints"], tell, refused))
+        watched.guards.insert(0, Guard(plan["checkpoints"], tell, refused, copies="report" not in plan))
+        if "report" in plan:
+            watch = QueryWatch(plan["report"], watched.queries, lambda: LEAD in sys.modules)
+            watched.started = watch.begin
         atexit.register(watched.look)
 
     def served(module: Any) -> None:
@@ -78,7 +83,7 @@ def _look(watched: Watched, end: Callable[..., object]) -> None:
             continue
         if error is not None:
             remedy = "do what its error says" if HOPELESS.search(str(error)) else ""
-            said, inside = (f"{called(name)} has failed: {str(error).splitlines()[0]}", remedy), False
+            said, inside = (f"{called(name)} has failed: {line_of(str(error))}", remedy), False
             break
         if active:
             why = "was still active when its program ended: stop it before, if that is meant"

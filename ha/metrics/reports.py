@@ -8,15 +8,17 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from ha.hook.query_rules import FILE, REPEATED, UNGUARDED, noted
+from ha.hook.query_watch import FAILED as FAILED_FILE
 from ha.metrics.tables import Table, families
-from ha.program import output_report, query_report
+from ha.program import files, output_report, query_report
 from ha.program.output_report import BOUNDS, MOST_OUTPUTS, OutputReport, paths_beside
-from ha.program.query_report import COUNTERS, GAUGES, MOST_QUERIES, STATES, QueryReport
+from ha.program.query_report import COUNTERS, FAILED, GAUGES, MOST_QUERIES, STATES, QueryReport
 from store.clock import now
 
 LABELS = ["job_name", "query"]
@@ -100,7 +102,7 @@ class QueryMetrics(_ReportMetrics):
         """Return the metrics."""
         with self._lock:
             newest = self._fold_former()
-        present = (query_report.read(self._reports.path(newest)) if newest else []) or self._reports.seen()
+        present = (query_report.read(self._reports.path(newest)) if newest else []) or self._seen(newest)
         yield from self._counters(present)
         if newest and self._reports.running():
             rows = [([self._job, each.name], each) for each in present]
@@ -112,14 +114,21 @@ class QueryMetrics(_ReportMetrics):
             told = noted(Path(f"{self._reports.path(newest)}{FILE}")).values()
             yield from families(GaugeMetricFamily, TOLD, ["job_name"], [([self._job], list(told))])
 
+    def _seen(self, run: int) -> list[QueryReport]:
+        """Return the queries of a program that writes no report, with those that stand failed."""
+        failed = (files.read(Path(f"{self._reports.path(run)}{FAILED_FILE}"), dict[str, str]) or {}) if run else {}
+        known = {each.name: each for each in self._reports.seen()}
+        told = [replace(known.get(name, QueryReport(name)), state=FAILED) for name in failed if name]
+        return [*(each for name, each in known.items() if name not in failed), *told][:MOST_QUERIES]
+
     def _fold(self, path: Path) -> None:
         for each in query_report.read(path):
             if each.name in self._kept or len(self._kept) < MOST_QUERIES:
                 kept = self._kept.setdefault(each.name, dict.fromkeys(COUNTERS, 0))
                 for name, (_, value) in COUNTERS.items():
                     kept[name] += value(each)
-        path.unlink(missing_ok=True)
-        Path(f"{path}{FILE}").unlink(missing_ok=True)
+        for ending in ("", FILE, FAILED_FILE):
+            Path(f"{path}{ending}").unlink(missing_ok=True)
 
     def _counters(self, present: list[QueryReport]) -> Iterator[Metric]:
         for name, (meaning, value) in COUNTERS.items():

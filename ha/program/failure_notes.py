@@ -1,7 +1,8 @@
 """Failure notes: the failures that a program has seen, in files on its host until the store has them.
 
 They lie beside the program's report on its queries. The program writes each one down before it tries the store, and
-removes it afterwards. What is left when the program ends is its sidecar's to write down.
+removes it afterwards. What is left when the program ends is its sidecar's to write down. A program that imports nothing
+of this package leaves all to its sidecar (:mod:`ha.hook.query_watch`), which need not wait for the end then.
 """
 
 import os

@@ -188,7 +188,7 @@ class Executor:
             self._post(event)
 
     def _show(self) -> None:
-        self._store.show_unguarded()
+        self._store.show_told()
         self._show_at = now() + SHOW_S
 
     def _release(self, successor: str) -> None:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ha.hook.query_watch import FAILED
+from ha.program.failure_notes import left
 from ha.sidecar.command.newest_program import NewestProgram
 from ha.sidecar.executor_hosts import ExecutorHosts
 from ha.sidecar.failure_count import FailureCount
@@ -65,6 +67,8 @@ class StoreWork:
         self._unguarded_file, self._last_words = unguarded, last_words
         self._unguarded: Unguarded | None = None
         self._kept: tuple[threading.Event, float] | None = None
+        self._told = threading.Event()  # set when the failures that the program has told of are kept
+        self._told.set()
 
     def directory(self, leader: LeaderDirectory) -> FencedDirectory:
         """Return the leader directory as a store."""
@@ -128,8 +132,12 @@ class StoreWork:
         kept = self._status.add_exception(command.leader, command.kind, said, lines, command.dump)
         self._kept = kept, command.wait
 
-    def show_unguarded(self) -> None:
-        """Have the list show the queries of which the program has told that they are not guarded."""
+    def show_told(self) -> None:
+        """Show what the program has told of its queries: those that are not guarded, and failures of others."""
+        notes = self._status.notes()
+        with suppress(OSError):  # the host lacks a descriptor: the next look
+            if self._operators is not None and self._told.is_set() and any(notes.glob(f"*{FAILED}")) and left(notes):
+                self._told = self._status.keep_failures(self._operators.leader)
         if self._unguarded is not None:
             with suppress(StoreError, NotLeader):  # the next look does it, or the next leader
                 self._unguarded.look(())

@@ -49,7 +49,7 @@ class RunEnvironment:
             known = {**os.environ, **found}
             plan = {"checkpoints": f"{found['HA_LEADER_DIRECTORY']}/{SPARK}", "file": str(files.unguarded)}
             end = end_file.of(files.report)
-            guard = {run_hook.__file__: {**plan, "end": str(end)}} if leader else {}
+            guard = {run_hook.__file__: {**plan, "end": str(end), "report": str(files.report)}} if leader else {}
             hidden = end if leader and not self._engine and may_hide_its_end(program.command) else None
             found |= spark_environment(
                 files.spark, known, jars, spark=self._spark, end=hidden, excluded=excluded, hooks=guard

@@ -9,8 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ha.hook.query_rules import HOPELESS as OURS
-
-LONGEST_LINE = 400  # characters of an error that are kept
+from ha.hook.query_watch import line_of
 
 _STATE = (
     "its checkpoint was made by another program; run that program again, or give the query another name to start it "
@@ -21,8 +20,6 @@ _SOURCES = (
     "name to start it from scratch"
 )
 _MISSING = "add what is missing to the program's files or packages, and start it again"
-
-_TRACEBACK = "Traceback (most recent call last):\n"
 
 HOPELESS = (
     (re.compile(r"\[STATE_STORE_\w*SCHEMA\w*"), _STATE),
@@ -72,12 +69,7 @@ def _line(text: str) -> str:
     """Return the root cause in one line; an empty text is said to be one."""
     if NO_JVM in text and (refused := list(_OURS.finditer(text))):
         return refused[-1][1]
-    # An error of Python is the last thing that its traceback says. For the JVM that is text, in the middle of its own.
-    python = re.findall(r"^\S.*$", text.rpartition(_TRACEBACK)[2], re.MULTILINE) if _TRACEBACK in text else []
-    causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
-    lines = [line.strip() for line in (python[:1] or causes[-1:] or text.splitlines()) if line.strip()]
-    line = " ".join(re.split(r"\s+", lines[0])) if lines else "it ended with an error that has no text"
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..."
+    return line_of(text) or "it ended with an error that has no text"
 
 
 class QueryEnds:

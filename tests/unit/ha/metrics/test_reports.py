@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from ha.hook.query_watch import FAILED
 from ha.metrics.reports import NONE_YET, OutputMetrics, QueryMetrics, ReportFiles
 from ha.program import output_report
 from ha.program.files import write
@@ -126,6 +127,21 @@ def test_of_a_program_that_reports_nothing_the_commit_logs_tell(command: Command
     command.runs = 1
     assert command.value("ha_checkpoint_age_seconds") == 7.5
     assert command.value("ha_checkpoints_total") == 4
+
+
+def test_a_query_without_which_its_program_goes_on_is_shown_as_failed(command: Command) -> None:
+    """R13's kind: a program that imports nothing of this package waits for one query, and another one has failed."""
+    command.seen = [QueryReport(name, state="RUNNING", fresh_at=100.0, starts=1) for name in ("clean", "other")]
+    command.runs = 1
+    failed = Path(f"{command.path(1)}{FAILED}")
+    for said, states in (({}, ["RUNNING"] * 2), ({"clean": "no luck", "new": ""}, ["FAILED", "RUNNING", "FAILED"])):
+        write(failed, said)
+        shown = Exposition(command.registry)
+        for query, state in zip(("clean", "other", "new"), states, strict=False):
+            assert shown.value("ha_query_state", job_name="orders", query=query, state=state) == 1
+    command.runs = 2
+    assert command.value("ha_query_state", state="RUNNING") == 1
+    assert not failed.exists()
 
 
 class Driver:

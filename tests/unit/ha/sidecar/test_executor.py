@@ -42,7 +42,7 @@ class Called:
         store: Any = SimpleNamespace(
             failures=SimpleNamespace(show_wait=note("wait")),
             running=note("running"),
-            show_unguarded=note("show"),
+            show_told=note("show"),
             keep=note("keep"),
             keep_rest=note("keep_rest"),
         )

@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from ha.spark.queries.query_failures import LONGEST_LINE, Failure, QueryEnds, failure
+from ha.hook.query_watch import LONGEST_LINE
+from ha.spark.queries.query_failures import Failure, QueryEnds, failure
 
 TRACE = """org.apache.spark.SparkException: Job aborted
 \tat org.apache.spark.Some.method(Some.scala:1)
