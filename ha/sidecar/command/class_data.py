@@ -62,7 +62,8 @@ class ClassData:
         try:
             self.archive = self._found()
         except (HostError, OSError, RuntimeError) as error:  # the last: there is no home directory
-            _log.warning("The command starts without an archive of Spark's classes: %s", error)
+            if not self._closed:  # else no command starts any more, and what was being made was ended
+                _log.warning("The command starts without an archive of Spark's classes: %s", error)
         finally:
             self._looked.set()
 

@@ -136,7 +136,7 @@ def test_other_jars_have_another_archive(spark: Path) -> None:
     assert found(spark).archive != before
 
 
-def test_a_training_that_hangs_ends_with_the_sidecar(spark: Path) -> None:
+def test_a_training_that_hangs_ends_with_the_sidecar(spark: Path, caplog: pytest.LogCaptureFixture) -> None:
     training(spark, "hang")
     made = ClassData(["python", "orders.py"], "file:///jobs")
     made.begin()
@@ -144,7 +144,9 @@ def test_a_training_that_hangs_ends_with_the_sidecar(spark: Path) -> None:
     pid = int((spark / "pid").read_text())
     made.close()
     wait_until(lambda: not alive(pid))
+    wait_until(lambda: "ha-class-data" not in {each.name for each in threading.enumerate()})
     assert made.archive is None
+    assert not caplog.text, "an end that is meant is no fault of the host"
 
 
 def test_a_training_that_takes_too_long_is_ended(
