@@ -133,15 +133,15 @@ def log_offset(offset: Any) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def logged_files(data: bytes) -> list[str]:
-    """Read an entry of a file source's log: the URIs of files."""
+def logged_files(data: bytes, after: int = -1) -> list[str]:
+    """Read an entry of a file source's log: the URIs of files, without those up to the entry ``after``."""
     first, *entries = _lines(data, least=1)
     if first != "v1":
         raise Unreadable(f"It is of version {first!r}, which no file source writes.")
     said = [_object(line) for line in (entries[:-1] if entries and not entries[-1] else entries)]
     if not all(isinstance(each.get("path"), str) and isinstance(each.get("timestamp"), int) for each in said):
         raise Unreadable("It has an entry without a file.")
-    return [each["path"] for each in said]
+    return [each["path"] for each in said if after < 0 or int(each.get("batchId", after)) > after]
 
 
 def state_ids(data: bytes) -> dict[int, list[list[str]]]:

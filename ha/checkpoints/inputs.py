@@ -1,11 +1,13 @@
 """Inputs: where the file sources of a checkpoint have read. Their logs have whole URIs, which no move changes."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from urllib.parse import urlsplit
 
 from ha.checkpoints import contents
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.checkpoint_reader import CheckpointReader
+from ha.checkpoints.closure import own_logs
 from store.traits import traits
 
 
@@ -17,6 +19,22 @@ def newest_files(reader: CheckpointReader, names: CheckpointFiles) -> dict[str, 
         newest[source] = paths[max(paths)]
     said = reader.contents(frozenset(newest.values()))
     return {source: contents.parsed(contents.logged_files, said.get(path)) or [] for source, path in newest.items()}
+
+
+def files_since(reader: CheckpointReader, names: CheckpointFiles, batch: int) -> list[str]:
+    """Return the URIs of the files that a query's file sources have read after a batch, as far as their logs say."""
+    path = f"offsets/{batch}"
+    planned = contents.parsed(contents.offsets, reader.contents(frozenset({path})).get(path))
+    found: set[str] = set()
+    for source, offset in own_logs(planned.sources, names.sources).items() if planned is not None else ():
+        used = -1 if offset is None else contents.log_offset(offset)
+        if used is None or (log := names.sources.get(source)) is None:
+            continue
+        later = frozenset(each for known in (log.entries, log.compacted) for n, each in known.items() if n > used)
+        read = partial(contents.logged_files, after=used)
+        said = reader.contents(later)
+        found.update(file for each in later for file in contents.parsed(read, said.get(each)) or ())
+    return sorted(found)
 
 
 def inputs(reader: CheckpointReader, paths: Iterable[str]) -> list[str]:

@@ -180,6 +180,14 @@ def _outlook(asked: _Asked, outlook: "RewindOutlook") -> Iterator[str]:
     for each in outlook.outputs:
         size = f"{each.files} files, {each.bytes:,} bytes at {printable(each.target)}"
         yield f"{each.output}: {_batches(each)}, {size}{_meaning(asked, each)}"
+    if outlook.inputs.gone:
+        yield (
+            f"{outlook.inputs.gone} of the {outlook.inputs.read} files that it has read since are gone, as "
+            f"{printable(outlook.inputs.first)}: their rows do not come again, so put the files back, or take "
+            "--outputs keep"
+        )
+    if outlook.inputs.unknown:
+        yield f"{outlook.inputs.unknown} of the {outlook.inputs.read} files that it has read since cannot be looked for"
     if outlook.readers and outlook.outputs:
         yield (
             f"{', '.join(map(printable, outlook.readers))}: reads what {outlook.query} writes, and will get rows once "

@@ -8,16 +8,21 @@ from functools import partial
 
 import msgspec
 
+from ha.checkpoints.checkpoint_reader import CheckpointReader
+from ha.checkpoints.inputs import files_since
+from ha.checkpoints.trees import Tree
 from ha.config.stores import Stores
 from ha.leadership.leadership import Leadership
 from ha.spark.checkpoint_tools.copying import Staging, Told
 from ha.spark.checkpoint_tools.exporting import fill
+from ha.spark.checkpoint_tools.gone_inputs import GoneInputs, gone_inputs
 from ha.spark.checkpoint_tools.replacing import Replacing, completed, replaced
 from ha.spark.rewind.completing import CHECKPOINT, RewindPlan, RewoundOutput
 from ha.spark.rewind.published import Concerned, PublishedBatches
 from ha.spark.supervision.flow import readers
 from ha.spark.supervision.states import read as read_graph
 from leader.layout.names import REWOUND, SPARK, TRASH
+from store.bounded import BoundedFiles
 from store.errors import NotFound
 
 
@@ -32,6 +37,7 @@ class RewindOutlook(msgspec.Struct, frozen=True):
     bytes: int  # of these
     outputs: list[Concerned]  # those that have published batches after it
     readers: list[str]  # declared queries that read what the query writes
+    inputs: GoneInputs  # the files that it has read since, as far as they were looked for
 
     @property
     def is_there(self) -> bool:
@@ -56,14 +62,14 @@ def put_back(
     find = partial(Rewinding, opened.files, job, query)
     plan = completed(find(), opened, timeout, dry_run=dry_run)
     if plan is not None and (plan.batch if not plan.back else None) == to:  # it was this command, and was interrupted
-        return RewindOutlook(query, plan.batch, plan.batch, False, 0, 0, [], []), plan.trash
+        return RewindOutlook(query, plan.batch, plan.batch, False, 0, 0, [], [], GoneInputs()), plan.trash
     outlook, plan = replaced(
         find,
         opened,
         timeout,
         "rewound",
         agree=agree,
-        look=lambda each: each.look_back() if to is None else each.look(to),
+        look=lambda each: each.look_back() if to is None else each.look(to, opened.open_root),
         change=lambda each, leadership: (
             each.undo(leadership) if to is None else each.rewind(leadership, to, choice, told)
         ),
@@ -74,8 +80,9 @@ def put_back(
 class Rewinding(Replacing):
     """A query of a job; its methods also raise StoreError if a store fails."""
 
-    def look(self, to: int) -> RewindOutlook:
+    def look(self, to: int, open_root: Callable[[str], BoundedFiles] | None = None) -> RewindOutlook:
         """Return what a rewind to a batch would do; raises ``Invalid`` if it cannot be continued. The job may run."""
+        # open_root: opens a directory of inputs; without it nobody looks whether these are still there.
         closure = self._closure(to)
         published = PublishedBatches(self._find, self._query)
         found = [each for each in published.after(to) if each.ids]
@@ -84,6 +91,7 @@ class Rewinding(Replacing):
         return RewindOutlook(
             self._query, to, log.committed, log.begun is not None and log.begun > to, files, closure.bytes,
             published.concerned(found), self._readers(),
+            self._inputs(to, open_root) if open_root is not None else GoneInputs(),
         )  # fmt: skip
 
     def look_back(self) -> RewindOutlook:
@@ -93,7 +101,9 @@ class Rewinding(Replacing):
         then = self._log(f"{TRASH}/{done.trash}/{REWOUND}{self._query}/{CHECKPOINT}")
         now = self._log(f"{SPARK}/{self._query}")
         concerned = published.concerned(published.since(done))
-        return RewindOutlook(self._query, then.committed, now.committed, True, 0, 0, concerned, self._readers())
+        return RewindOutlook(
+            self._query, then.committed, now.committed, True, 0, 0, concerned, self._readers(), GoneInputs()
+        )  # fmt: skip
 
     def rewind(
         self,
@@ -137,6 +147,10 @@ class Rewinding(Replacing):
                 "since: there is nothing to undo."
             )
         return found
+
+    def _inputs(self, to: int, open_root: Callable[[str], BoundedFiles]) -> GoneInputs:
+        reader = CheckpointReader(Tree(self._files, self._directory.at(f"{SPARK}/{self._query}")))
+        return gone_inputs(open_root, self._files.uri, files_since(reader, reader.files(), to))
 
     def _readers(self) -> list[str]:
         graph, _ = read_graph(self._directory)
