@@ -26,6 +26,7 @@ from store.files import DIRECTORY_MODE, Files
 
 READERS = 8  # jobs that are looked at, or barred, at the same time
 POLL_S = 0.5  # seconds between two looks for a completed batch
+TELL_S = 10.0  # seconds between two lines about a job that is waited for
 LOOKS = 3  # tries while leaders claim a job between two calls
 NOT_YOURS = "another user's job, which you may not read"
 
@@ -198,7 +199,7 @@ class HostDrain:
                 return self._moved(after, began)
         except (LeaderError, StoreError) as error:
             return LeftJob(seen.job, f"{error}")
-        return LeftJob(seen.job, f"{after.holder} leads it and has completed no batch in time")
+        return LeftJob(seen.job, f"{after.holder} leads it and has completed no batch in time: that needs input")
 
     def _moved(self, after: SeenJob, began: float) -> MovedJob:
         seconds = round(self._clock.now() - began, 3)
@@ -234,10 +235,14 @@ class HostDrain:
 
     def _completes(self, after: SeenJob, deadline: float) -> bool:
         """Wait for a batch that no earlier leader has completed: one more than there was after the change."""
-        while self._clock.now() < deadline:
+        begun = told = self._clock.now()
+        while (at := self._clock.now()) < deadline:
             now = self._seen(after.job)
             if now is not None and now.checkpoint > after.checkpoint:
                 return True
+            if at >= told + TELL_S:
+                told = at
+                self._tell(f"{after.job}: {after.holder} leads it, and has completed no batch in {at - begun:.0f} s.")
             self._clock.sleep(POLL_S)
         return False
 

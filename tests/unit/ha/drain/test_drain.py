@@ -125,8 +125,10 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     made.opened.close()
 
 
-def drain(cluster: Cluster, clock: Clock | None = None, **how: float) -> HostDrain:
-    return HostDrain(cluster, cluster.note, ORDER, how.get("wall", WALL), clock=clock or Clock())
+def drain(
+    cluster: Cluster, clock: Clock | None = None, *, wall: float = WALL, tell: Callable[[str], None] = lambda _: None
+) -> HostDrain:
+    return HostDrain(cluster, cluster.note, ORDER, wall, tell, clock or Clock())
 
 
 def test_what_the_host_leads_goes_to_those_that_lead_least(cluster: Cluster) -> None:
@@ -162,10 +164,15 @@ def test_a_job_has_moved_when_its_next_leader_has_completed_a_batch(cluster: Clu
     assert (moved.to, moved.checkpoint, moved.seconds) == ("b", 3, 1.5)
 
 
-def test_one_that_completes_nothing_in_time_is_left(cluster: Cluster) -> None:
+def test_one_that_completes_nothing_in_time_is_left_and_waited_for_aloud(cluster: Cluster) -> None:
     cluster.add("j", "a", ["a", "b"], batches=2)
-    done = drain(cluster).run(60.0, 4)
-    assert [(each.job, each.why) for each in done.left] == [("j", "b leads it and has completed no batch in time")]
+    said: list[str] = []
+    done = drain(cluster, tell=said.append).run(25.0, 4)
+    assert [(each.job, each.why) for each in done.left] == [
+        ("j", "b leads it and has completed no batch in time: that needs input")
+    ]
+    assert said[1:] == [f"j: b leads it, and has completed no batch in {each} s." for each in (10, 20)]
+    assert drain(cluster).run(25.0, 4).left == [], "given again, it has moved"
 
 
 def test_one_whose_leader_does_not_go_is_left(cluster: Cluster) -> None:
