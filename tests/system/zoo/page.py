@@ -80,7 +80,7 @@ def _rows(found: Found) -> str:
 
 def _quoted(sentence: str) -> str:
     """Return the sentence up to its first colon; what follows says why, and what to do."""
-    sentence = sentence.removeprefix("ha_hook_guarding.Refused: ").removeprefix("WARNING: ").partition(": ")[0]
+    sentence = sentence.removeprefix("ha_hook.guarding.Refused: ").removeprefix("WARNING: ").partition(": ")[0]
     return f'"{sentence} ..."'.replace("|", "\\|") if sentence else ""
 
 
