@@ -11,6 +11,7 @@ import pytest
 from ha.hook import run_hook
 from ha.hook.guarding import WRITERS, Refused
 from ha.hook.query_rules import noted
+from ha.hook.query_watch import QueryWatch
 from tests.unit.ha.hook.writers import HERE, PLAIN
 
 
@@ -88,6 +89,21 @@ def test_what_is_told_of_its_end_comes_before_it_at_each_wait(tmp_path: Path, mo
     again = module.DataStreamWriter().queryName("q").start("/out", format="parquet")
     again.stop()
     assert said() == ""
+
+
+@pytest.mark.parametrize("report", ["queries-1", ""])
+def test_queries_are_watched_unless_it_is_a_dry_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: str
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(QueryWatch, "begin", lambda watch: begun.append(watch._report))
+    monkeypatch.setattr("atexit.register", lambda *_: None)
+    plan = {"checkpoints": HERE, "file": str(tmp_path / "file"), "end": str(tmp_path / "end")}
+    module = SimpleNamespace(DataStreamWriter=type("Fresh", (), {**PLAIN, "start": lambda *_: Waited()}))
+    run_hook.changes({**plan, **({"report": report} if report else {})})[WRITERS](module)
+    module.DataStreamWriter().queryName("q").start("/out", format="parquet")
+    assert begun == [report] * bool(report)
+    assert module.DataStreamWriter.ha_watched.guards[0].copies == (not report)
 
 
 def test_a_refusal_is_told_as_one_that_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
