@@ -7,6 +7,7 @@ import click
 
 from ha.cli.context import Context, command, operator
 from ha.cli.options import seconds_option, value_option
+from ha.cli.progress import waiting
 from ha.verbs.asking import REASON, ask
 from ha.verbs.table import OF_LEADER, PAUSE, RESUME, VERBS
 from leader.errors import Fenced, LeaderError, Leaderless, NoLeader
@@ -36,7 +37,8 @@ def handover(context: Context, job: str, successor: str | None, timeout: float) 
     if successor is None and contenders is not None and len(contenders) < 2:  # noqa: PLR2004  # the leader is one
         raise NoLeader(f"Job {job!r} has no standby: start one first.")
     before = admin.lease(job)[1].contender
-    first, leader, contender = _hand_over(admin, job, successor or ANYBODY, timeout)
+    with waiting(f"{job}: waits for the next leader"):
+        first, leader, contender = _hand_over(admin, job, successor or ANYBODY, timeout)
     undo = VERBS["handover"].undo.format(job=job, before=before)
     changed = f"{job}: epoch {first.epoch} -> {leader.epoch}, led by {contender}\n{undo}" if first else ""
     context.show(

@@ -79,6 +79,13 @@ def status(quiet: bool, what: str, aside: Callable[[], contextlib.AbstractContex
 
 
 @contextlib.contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say every ten seconds what a command waits for, also at a terminal: it may be somebody else who works."""
+    with _lines(sys.stderr, what):
+        yield
+
+
+@contextlib.contextmanager
 def _lines(file: TextIO, what: str) -> Iterator[Callable[[str], None]]:
     """Write a line every ten seconds while this lasts: what was said last, and for how long it has gone on."""
     said, began, over = [what], now(), threading.Event()

@@ -10,7 +10,7 @@ import msgspec
 
 from ha.cli.context import Context, command, consent, needs, operator, refusals_as_errors
 from ha.cli.options import POSITIVE, flag_option, printable, seconds_option, value_option, yes_option
-from ha.cli.progress import copying
+from ha.cli.progress import copying, waiting
 from ha.views.ages import ago, at_time
 from ha.views.leases import Leases, LeaseState, steady
 from leader.job.admin import JobAdmin
@@ -209,7 +209,8 @@ def promote(context: Context, job: str, old_files: str | None, replace: bool, fo
             for each in promotion.outlook.queries:
                 context.tell(f"{job}: {printable(_sentence(each))}")
             consent(yes=context.yes)
-            promotion.promote(replace=replace)
+            with waiting(f"{job}: is promoted, or waits for the old side or a lease"):
+                promotion.promote(replace=replace)
     outlook, fenced = promotion.outlook, promotion.fenced
     found = {"job": job, "source": outlook.source, "fenced": fenced, "incomplete": outlook.incomplete}
     context.show(

@@ -10,6 +10,7 @@ import msgspec
 from ha.cli.context import Context, command, consent, operator, refusals_as_errors
 from ha.cli.operate import once_led
 from ha.cli.options import flag_option, printable, seconds_option, value_option, yes_option
+from ha.cli.progress import waiting
 from ha.spark.replication.report import SUFFIX
 from ha.spark.rewind.operated import led
 from ha.verbs.asking import ask, new_id
@@ -122,19 +123,20 @@ def _answer(admin: JobAdmin, job: str, request: Request, end: float, life: Life 
     # A command that fails before that is none that was started for the request.
     requests: Requests | None = None
     shown = request.said
-    while not request.state.final and now() < end:
-        BOOT_CLOCK.sleep(min(POLL_S, max(0.0, end - now())))
-        try:
-            requests = requests or Requests(admin.directory(job))
-            failures = life.failures() if life is not None else []
-            request = requests.load(request.id) or request
-            if life is not None and not request.state.final:
-                life.before = failures
-            if request.said != shown and not request.state.final:
-                shown = request.said
-                click.echo(f"{job}: {shown}", err=True)
-        except (LeaderError, StoreError):  # a store is away for a while, or the next leader will answer
-            requests = None
+    with waiting(f"{job}: waits for the answer"):
+        while not request.state.final and now() < end:
+            BOOT_CLOCK.sleep(min(POLL_S, max(0.0, end - now())))
+            try:
+                requests = requests or Requests(admin.directory(job))
+                failures = life.failures() if life is not None else []
+                request = requests.load(request.id) or request
+                if life is not None and not request.state.final:
+                    life.before = failures
+                if request.said != shown and not request.state.final:
+                    shown = request.said
+                    click.echo(f"{job}: {shown}", err=True)
+            except (LeaderError, StoreError):  # a store is away for a while, or the next leader will answer
+                requests = None
     return request
 
 

@@ -9,6 +9,7 @@ from ha.cli.clean import trashed
 from ha.cli.context import Context, command
 from ha.cli.options import flag_option
 from ha.cli.preflight import check_first, preflight_option, stored
+from ha.cli.progress import waiting
 from ha.cli.requests import LIVES_S, Life, ask_and_wait, request_options
 from ha.verbs.places import DISCARD, FROM
 from ha.verbs.table import EXCLUDE, OF_LEADER, QUERY, RESTART, RESTART_FROM, RESTART_QUERY
@@ -97,7 +98,8 @@ def restart(
             f"Version {newest.version} of job {job!r} is stored, and does not run: the sidecar {runs['contender']} was "
             "started with another COMMAND, or a newer one was stored meanwhile. Start `ha run` without a COMMAND."
         )
-    life.wait(end, batch=wait == "batch", epoch=runs["epoch"] if runs is not None else 0)
+    with waiting(f"{job}: waits for a batch of the new command" if wait == "batch" else f"{job}: looks at it"):
+        life.wait(end, batch=wait == "batch", epoch=runs["epoch"] if runs is not None else 0)
 
 
 def _check_stored(context: Context, job: str) -> None:

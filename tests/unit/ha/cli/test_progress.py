@@ -46,6 +46,11 @@ def test_a_line_comes_while_others_are_kept_off_standard_error(lines: Callable[[
     assert not lines("\x1b")
 
 
+def test_a_wait_for_somebody_else_is_said_as_well(lines: Callable[[str], bool]) -> None:
+    with progress.waiting("orders: waits for the answer"):
+        wait_until(lambda: lines("ha: orders: waits for the answer (0 s)\n"))
+
+
 def test_what_is_quiet_or_quick_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     with progress.progress(True, "reading") as told, progress.copying(True) as copied:
         assert (told, copied) == (None, None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ha.cli import requests, restart
+from ha.cli import progress, requests, restart
 from ha.cli.commands import exit_code
 from ha.cli.context import Context
 from ha.cli.requests import Life
@@ -50,6 +50,20 @@ def test_trouble_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch, trouble:
     store = Store(trouble, ASKED, trouble, ANSWERED)
     monkeypatch.setattr(requests, "POLL_S", 0.0)
     monkeypatch.setattr(requests, "Requests", lambda _: SimpleNamespace(load=store.look))
+    admin: Any = SimpleNamespace(directory=lambda _: None)
+    assert requests._answer(admin, "orders", ASKED, now() + 60) == ANSWERED
+
+
+def test_a_wait_is_said_again_and_again(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    said: list[str] = []
+
+    def look(_: str) -> Request:
+        said.append(capfd.readouterr().err)
+        return ANSWERED if "ha: orders: waits for the answer (" in "".join(said) else ASKED
+
+    monkeypatch.setattr(requests, "POLL_S", 0.001)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.001)
+    monkeypatch.setattr(requests, "Requests", lambda _: SimpleNamespace(load=look))
     admin: Any = SimpleNamespace(directory=lambda _: None)
     assert requests._answer(admin, "orders", ASKED, now() + 60) == ANSWERED
 
