@@ -16,11 +16,20 @@ from .query_rules import EXACT, HOPELESS, UNGUARDED, called, note, noted
 from .query_watch import QueryWatch, line_of
 
 QUERIES, REMOTE_WRITERS = "pyspark.sql.streaming.query", "pyspark.sql.connect.streaming.readwriter"
+DSTREAMS, PIPELINES = "pyspark.streaming.context", "pyspark.pipelines.spark_connect_pipeline"
 LEAD = "ha.spark.driver.lead_session"  # tells of the end itself
 
 SERVED = (
     "it runs in a server of Spark Connect, which goes on with it when its driver has ended, beside that of the next "
     "leader: use a classic session."
+)
+OLD = (
+    "it is of Spark's older streaming, whose offsets are in no leader directory: rows are lost, or come twice, at each "
+    "takeover. Write it as a query, with spark.readStream."
+)
+OWN_STORAGE = (
+    "its checkpoints are in the storage of the pipeline, so no takeover fences it: a driver that was replaced, and "
+    "wakes up, can go on writing."
 )
 
 
@@ -54,7 +63,33 @@ def changes(plan: Mapping[str, str]) -> Mapping[str, Callable[[Any], None]]:
         for name in ("start", "toTable"):
             setattr(module.DataStreamWriter, name, _telling(getattr(module.DataStreamWriter, name), tell))
 
-    return {WRITERS: changed, QUERIES: _look_after_waits, REMOTE_WRITERS: served}
+    def of_dstreams(module: Any) -> None:
+        kind = module.StreamingContext
+        kind.start = _told_first(kind.start, functools.partial(tell, "DStreams", f"{UNGUARDED}: {OLD}"))
+
+    def of_pipelines(module: Any) -> None:
+        module.start_run = _told_first(
+            module.start_run, functools.partial(tell, "spark-pipelines", f"{UNGUARDED}: {OWN_STORAGE}")
+        )
+
+    return {
+        WRITERS: changed,
+        QUERIES: _look_after_waits,
+        REMOTE_WRITERS: served,
+        DSTREAMS: of_dstreams,
+        PIPELINES: of_pipelines,
+    }
+
+
+def _told_first(start: Any, tell: Callable[[], object]) -> Any:
+    """Return a start of what is no query, which is told before."""
+
+    @functools.wraps(start)
+    def told(*given: Any, **named: Any) -> Any:
+        tell()
+        return start(*given, **named)
+
+    return told
 
 
 def _telling(start: Any, tell: Callable[[str, str], object]) -> Any:

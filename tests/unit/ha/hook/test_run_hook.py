@@ -116,6 +116,28 @@ def test_a_refusal_is_told_as_one_that_comes_again(tmp_path: Path, monkeypatch: 
     assert found["remedy"] == found["said"].rstrip(".")
 
 
+@pytest.mark.parametrize(
+    ("name", "module", "start", "says"),
+    [
+        ("DStreams", run_hook.DSTREAMS, lambda module: module.StreamingContext().start(), run_hook.OLD),
+        ("spark-pipelines", run_hook.PIPELINES, lambda module: module.start_run("graph"), run_hook.OWN_STORAGE),
+    ],
+)
+def test_what_streams_and_is_no_query_is_told_before_it_starts(
+    tmp_path: Path, name: str, module: str, start: Any, says: str
+) -> None:
+    file, begun = tmp_path / "file", []
+
+    class StreamingContext:
+        def start(self) -> None:
+            begun.append(noted(file))
+
+    made = SimpleNamespace(StreamingContext=StreamingContext, start_run=lambda _: begun.append(noted(file)))
+    run_hook.changes({"checkpoints": HERE, "file": str(file), "end": str(tmp_path / "end")})[module](made)
+    start(made)
+    assert begun == [{name: f"not guarded: {says}"}]
+
+
 @pytest.mark.parametrize("local", [False, True])
 def test_a_query_in_a_server_elsewhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, local: bool) -> None:
     monkeypatch.setenv("SPARK_LOCAL_REMOTE", "1")
