@@ -28,6 +28,7 @@ import ha.spark
 from ha.spark.stored.stored_state import QUIET
 from leader.layout.names import REWINDING
 from tests.patience import DRIVER_S
+from tests.system.spark.helpers import begin_another_program
 from tests.system.spark.test_closures import FORMATS, STATE
 
 QUERY = "query"
@@ -291,7 +292,8 @@ def under_kills(run: Run, kills: int, numbers: list[int], told: Callable[[str], 
 
 
 def stepwise(run: Run, place: Path, checkpoint: Path, rows: Counter[str]) -> None:
-    """Run the program over the same files, one after the other, in one query that never stops."""
+    """Run the program over the same files, one after the other, in one query that never stops, and is not led."""
+    begin_another_program()
 
     def keep(frame: DataFrame, _: int) -> None:
         rows.update(str(each) for each in frame.collect())

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ha.hook import guarding
 from ha.leadership import fenced_rename
 from ha.leadership.leadership import Leadership
 from ha.sidecar.command.spark_overlay import CLOSING
 from leader.timing import Timing
-from tests.system.spark.helpers import leading
+from tests.system.spark.helpers import begin_another_program, leading
 from tests.system.spark.jvm import end, jvm_within
 
 SETTINGS = {
@@ -53,8 +52,7 @@ def usual(lasting: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG0
 def another_program() -> Iterator[None]:
     """Have a test start queries though another one has led in this process."""
     yield
-    if (watched := guarding.watched_of()) is not None:
-        watched.over = bool
+    begin_another_program()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 import ha
+from ha.hook import guarding
 from ha.leadership.leadership import Leadership
 from leader.layout.names import LeaderDirectory
 from store.bounded import BoundedFiles
@@ -37,6 +38,12 @@ def fence(leadership: Leadership) -> None:
     later = LeaderDirectory(leadership.epoch + 1, str(uuid.uuid4()))
     with files_of(parent) as do:
         do(lambda files: files.rename(name, later.name))
+
+
+def begin_another_program() -> None:
+    """Let queries start though a leadership has ended in this process, as in a program that never led."""
+    if (watched := guarding.watched_of()) is not None:
+        watched.over = bool
 
 
 def count_calls(patch: pytest.MonkeyPatch, home: type) -> list[str]:

@@ -69,7 +69,7 @@ def replicated(job: str, here: str, there: str) -> int:
     return int(queries[0]["batch"] or 0) if queries else 0
 
 
-@pytest.mark.usefixtures("ids")
+@pytest.mark.usefixtures("ids", "usual")
 def test_a_query_goes_on_from_its_replica(spark: SparkSession, hdfs_uri: str, job: str, tmp_path: Path) -> None:
     here, there = f"{hdfs_uri}/{job}-first", (tmp_path / "second").as_uri()
     sums = Sums(spark, tmp_path / "in")
