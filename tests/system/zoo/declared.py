@@ -159,6 +159,7 @@ SINKS, BATCHES, TRIGGERS = "Queries and their checkpoints", "foreachBatch and fo
 STATE, SESSIONS, SOURCES = "State", "Sessions, and several queries", "Sources"
 LED = "Programs that import ha.spark"
 AGAIN = "A batch that a kill interrupts appends its rows again."
+FORGOTTEN = "Files that come while its driver is away are never read."
 COUNTED = "Begun again, it counts from 0, and its output has come further."
 LINE = "does not take|begins? again|another query|another job"
 """Words of the sentence by which an output refuses a query that it does not know."""
@@ -307,6 +308,7 @@ ZOO: list[Program] = [
         refusal="keeps nothing",
         note="What came while the driver was away is lost.",
     ),
+    Program(name="dstreams", group=SOURCES, expected=lines, promised="told", note=FORGOTTEN),
     Program(name="rate_source", group=SOURCES, expected=numbers, endless=True),
     Program(name="kafka_pattern", group=SOURCES, expected=lines, feed=partial(topics.feed, topics="ab")),
     Program(
