@@ -243,7 +243,8 @@ def _skipped(writer: Any, said: WriterCalls, name: str, place: Any, guard: Guard
 
     default = spark.conf.get(LOCATION, None) or guard.checkpoints
     checkpoint = said.options.get("checkpointlocation", f"{default}/{name}" if name else "")
-    return str(watched.sinks.fault(hadoop, name, path, checkpoint, watched.runs, table=table, copies=guard.copies))
+    copies = any(each.copies for each in watched.guards)  # that of ha.spark.lead does not know of a dry run
+    return str(watched.sinks.fault(hadoop, name, path, checkpoint, watched.runs, table=table, copies=copies))
 
 
 def _form(writer: Any, said: WriterCalls) -> str:

@@ -32,11 +32,11 @@ FAILED = ".failed"
 class QueryWatch:
     """The queries of one program."""
 
-    def __init__(self, report: str, queries: Mapping[str, Any], told: Callable[[], bool]) -> None:
+    def __init__(self, report: str, queries: Mapping[str, Any], quiet: Callable[[], bool]) -> None:
         """Begin nothing; the files of the report are those of ``docs/program.md``."""
         # queries: by their names; another one of a name takes its place.
-        # told: whether the program tells of its queries itself.
-        self._report, self._queries, self._quiet = report, queries, told
+        # quiet: whether the program tells of its queries itself.
+        self._report, self._queries, self._quiet = report, queries, quiet
         self._suspects: dict[str, Any] = {}  # those that had failed at the last look
         self._failed: dict[str, Any] = {}  # those that were told
         self._thread: threading.Thread | None = None

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from ha.config.snapshot_dir import trusted
 from ha.hook.query_rules import FILE
-from ha.hook.query_watch import FAILED
 from ha.sidecar.command.offspring import end_marked
 from ha.sidecar.command.orphan import DEADLINE
 from store.clock import now
@@ -100,7 +99,6 @@ class RunFiles:
         self.python_stacks = Path(f"{self.heartbeat}.python")  # of the program's threads, once asked for
         self.report = self._of_run("queries")  # what the program reports of its queries
         self.unguarded = Path(f"{self.report}{FILE}")  # its queries that no takeover continues
-        self.failed = Path(f"{self.report}{FAILED}")  # those without which it goes on
         self.engine = self._of_run("engine")  # state of the engine
         self.settle = self._of_run("settle")  # asks the program to end in order
         self.restart = self._of_run("restart-query")  # asks it to start a query again

@@ -249,6 +249,24 @@ def test_what_sparks_file_sink_would_drop_is_refused(
     assert not told
 
 
+def test_in_a_dry_run_the_guard_of_a_program_that_leads_knows_that_checkpoints_are_copies(
+    told: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[bool] = []
+
+    def fault(*_: Any, copies: bool, **__: Any) -> str:
+        copied.append(copies)
+        return ""
+
+    watched = change(sys.modules[guarding.WRITERS])
+    monkeypatch.setattr(watched, "guards", [Guard(HERE, lambda *_: None, copies=True), *watched.guards])
+    monkeypatch.setattr(watched, "sinks", SimpleNamespace(fault=fault))
+    writer: Any = Writer()
+    writer.format("text").queryName("q").start("/out")
+    assert copied == [True]
+    assert not told
+
+
 def test_a_table_is_refused_to_the_format(told: list[tuple[str, str]]) -> None:
     with pytest.raises(Refused, match="writes to a path, not to a table"):
         ha().toTable(tableName="t")
