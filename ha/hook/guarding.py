@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import batch_functions, file_sinks, misses
-from .query_rules import REPEATED, UNGUARDED, called, fault, path_of, unguarded
+from .query_rules import NAMELESS, REPEATED, UNGUARDED, called, fault, path_of, unguarded
 from .writer_calls import WriterCalls, note_calls
 
 WRITERS = "pyspark.sql.streaming.readwriter"
@@ -63,7 +63,7 @@ class Guard:
 
 @dataclass
 class Watched:
-    """What a program's writers ask: the last guard that was added counts; and the queries by their names.
+    """What a program's writers ask: the last guard that was added counts; and the queries by their names, or ids.
 
     Also what was said of its end, and who looks whether that is still so.
     """
@@ -77,6 +77,14 @@ class Watched:
     over: Callable[[], object] = bool  # the check of the last guard, while there is none
     told: set[str] = field(default_factory=set)  # queries that may repeat rows, whatever their outputs take
     sinks: file_sinks.FileSinks = field(default_factory=file_sinks.FileSinks)
+
+    def note(self, name: str, query: Any) -> None:
+        """Keep a query that has started, in place of the one of its name, or of those without one that have ended."""
+        if not name:
+            for ended in [each for each in self.queries if NAMELESS.fullmatch(each) and not self.runs(each)]:
+                del self.queries[ended]
+            name = str(getattr(query, "id", ""))
+        self.queries[name] = query
 
     def runs(self, query: str) -> bool:
         """Whether a query of that name runs; not if that is not known."""
@@ -155,7 +163,8 @@ def _asking(start: Any, place_is: str) -> Any:
         before = context.getLocalProperty(EVERY)
         context.setLocalProperty(EVERY, "true" if every else None)  # which the threads of the query inherit
         try:
-            query = watched.queries[name] = start(self, *given)
+            query = start(self, *given)
+            watched.note(name, query)
         finally:
             context.setLocalProperty(EVERY, before)
         try:

@@ -81,8 +81,8 @@ def noted(file: Path) -> dict[str, str]:
 
 
 def called(name: str) -> str:
-    """Return how a sentence about a query begins."""
-    return f"The query {name!r}" if name else "A query without a name"
+    """Return how a sentence about a query begins, by its name, or by its id if it has none."""
+    return f"The query {name!r}" if name and not NAMELESS.fullmatch(name) else "A query without a name"
 
 
 def path_of(uri: str) -> str:

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ha.hook.query_rules import FILE, REPEATED, UNGUARDED, noted
+from ha.hook.query_rules import FILE, REPEATED, UNGUARDED, fault, noted
 from ha.hook.query_watch import FAILED as FAILED_FILE
 from ha.metrics.tables import Table, families
 from ha.program import files, output_report, query_report
@@ -118,7 +118,7 @@ class QueryMetrics(_ReportMetrics):
         """Return the queries of a program that writes no report, with those that stand failed."""
         failed = (files.read(Path(f"{self._reports.path(run)}{FAILED_FILE}"), dict[str, str]) or {}) if run else {}
         known = {each.name: each for each in self._reports.seen()}
-        told = [replace(known.get(name, QueryReport(name)), state=FAILED) for name in failed if name]
+        told = [replace(known.get(name, QueryReport(name)), state=FAILED) for name in failed if not fault(name)]
         return [*(each for name, each in known.items() if name not in failed), *told][:MOST_QUERIES]
 
     def _fold(self, path: Path) -> None:

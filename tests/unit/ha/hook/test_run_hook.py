@@ -2,6 +2,7 @@
 
 import json
 import sys
+import uuid
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,7 +57,7 @@ def installed(tmp_path: Path, **more: Any) -> tuple[Any, Any]:
 
 
 class Waited:
-    isActive, error = True, None  # noqa: N815
+    isActive, error, id = True, None, ""  # noqa: N815
 
     def exception(self) -> str | None:
         return self.error
@@ -104,6 +105,29 @@ def test_queries_are_watched_unless_it_is_a_dry_run(
     module.DataStreamWriter().queryName("q").start("/out", format="parquet")
     assert begun == [report] * bool(report)
     assert module.DataStreamWriter.ha_watched.guards[0].copies == (not report)
+
+
+def test_of_two_queries_without_a_name_each_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one fails, the second one runs on: an exit code of 0 is no success."""
+
+    def started(*_: object) -> Waited:
+        query = Waited()
+        query.id = f"{uuid.uuid4()}"
+        return query
+
+    monkeypatch.delitem(sys.modules, run_hook.LEAD, raising=False)
+    monkeypatch.setattr("atexit.register", lambda *_: None)
+    module, changed = installed(tmp_path, start=started)
+    monkeypatch.setitem(sys.modules, WRITERS, module)
+    changed[run_hook.QUERIES](SimpleNamespace(StreamingQuery=Waited, StreamingQueryManager=Waited))
+    watched = module.DataStreamWriter.ha_watched
+    first, second = (module.DataStreamWriter().format("console").start() for _ in range(2))
+    assert first.awaitTermination(3) == 3
+    assert second.isActive
+    found = json.loads((tmp_path / "end").read_text())
+    assert found["said"] == "A query without a name has failed: no luck"
+    again = module.DataStreamWriter().format("console").start()
+    assert list(watched.queries.values()) == [second, again], "it is in the place of the one that has ended"
 
 
 def test_a_refusal_is_told_as_one_that_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

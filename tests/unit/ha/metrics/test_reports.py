@@ -1,5 +1,6 @@
 """Metrics of queries and outputs: read from the driver's reports when Prometheus asks, and counted on over restarts."""
 
+import uuid
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,13 @@ def test_a_query_without_which_its_program_goes_on_is_shown_as_failed(command: C
     command.seen = [QueryReport(name, state="RUNNING", fresh_at=100.0, starts=1) for name in ("clean", "other")]
     command.runs = 1
     failed = Path(f"{command.path(1)}{FAILED}")
-    for said, states in (({}, ["RUNNING"] * 2), ({"clean": "no luck", "new": ""}, ["FAILED", "RUNNING", "FAILED"])):
+    for said, states in (
+        ({}, ["RUNNING"] * 2),
+        (
+            {"clean": "no luck", "new": "", str(uuid.uuid4()): "it has no name"},
+            ["FAILED", "RUNNING", "FAILED"],
+        ),
+    ):
         write(failed, said)
         shown = Exposition(command.registry)
         for query, state in zip(("clean", "other", "new"), states, strict=False):
