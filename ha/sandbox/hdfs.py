@@ -94,9 +94,11 @@ def not_writable(namenode: Server, state: State) -> str | None:
 
 
 def was_put_in_safe_mode(state: State) -> bool:
-    """Return whether the active NameNode is in safe mode by command, and so will not leave it."""
+    """Return whether the active NameNode is in safe mode by command, and so will not leave it; a secured one is not."""
     namenode = active_namenode(state)
-    info = bean(namenode.ports["http"], "NameNode", "NameNodeInfo") if namenode is not None else {}
+    if namenode is None or namenode.web == "https":  # whose page asks for a ticket; nobody sets that mode there
+        return False
+    info = bean(namenode.ports["http"], "NameNode", "NameNodeInfo")
     return "turned on manually" in str(info.get("Safemode"))
 
 

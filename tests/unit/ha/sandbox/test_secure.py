@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.sandbox import Sandbox, SandboxError, hadoop_conf, realm
+from ha.sandbox import Sandbox, SandboxError, hadoop_conf, hdfs, realm
 from ha.sandbox.secured import USER, Secured
 from ha.sandbox.state import Directory, new_state
 
@@ -68,3 +68,13 @@ def test_a_program_of_spark_finds_the_realm_and_logs_in(tmp_path: Path) -> None:
     assert given["PYSPARK_SUBMIT_ARGS"] == (
         f"--principal alice@HA.SANDBOX --keytab {given['HA_KERBEROS_KEYTAB']} pyspark-shell"
     )
+
+
+def test_a_secured_namenode_is_not_asked_for_a_mode_that_nobody_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``ha lab sandbox up --secure``, given again to start what has ended."""
+    monkeypatch.setattr(hdfs, "active_namenode", lambda state: state.of("namenode")[0])
+    monkeypatch.setattr(hdfs, "bean", lambda *_: {"Safemode": "Safe mode is ON. It was turned on manually."})
+    assert not hdfs.was_put_in_safe_mode(new_state("me", 1, 1, str(tmp_path)))
+    assert hdfs.was_put_in_safe_mode(new_state("me", 1, 1))
