@@ -21,7 +21,12 @@ class FileSinks:
     """The directories to which the queries of this driver write by Spark's file sink."""
 
     def __init__(self) -> None:
-        self._of: dict[str, str] = {}  # the directory of each query, by the query's name
+        self._of: dict[str, str] = {}  # the directory of each query, by its name or id; by "" of one that is started
+
+    def begun(self, query: str) -> None:
+        """Note the id of the query without a name that was asked about last, and has started."""
+        if "" in self._of:
+            self._of[query] = self._of.pop("")
 
     def fault(
         self,
@@ -31,19 +36,19 @@ class FileSinks:
         checkpoint: str,
         runs: Callable[[str], bool],
         *,
-        table: bool,
+        table: str = "",
         copies: bool = False,
     ) -> str:
         """Return why batches of a query would be dropped, and what helps; empty if none would, or it is not known."""
         # hadoop: returns the state of Spark's session, and Hadoop's class of paths, as py4j shows them.
-        # path: to which it writes, or the name of a table.
+        # path: to which it writes; of a table where it will be if it is made anew.
         # checkpoint: its directory; empty for a new one.
         # runs: whether a query of that name does.
         # copies: whether the checkpoint is a copy of one that may have come further.
         self._of.pop(query, None)
         with suppress(Exception):  # py4j's: then the start says what is wrong
             folders = _Folders(*hadoop())
-            place = folders.of_table(path) if table else folders.path(path)
+            place = folders.of_table(table, path) if table else folders.path(path)
             here = self._of[query] = folders.named(place)
             others = (name for name, its in self._of.items() if its == here and name != query)
             if (other := next(filter(runs, others), None)) is not None:
@@ -68,9 +73,12 @@ class _Folders:
     def __init__(self, state: Any, path: Any) -> None:
         self._state, self._settings, self.path = state, state.newHadoopConf(), path
 
-    def of_table(self, name: str) -> Any:
-        """Return the directory of a table of files."""
-        table = self._state.catalog().getTableMetadata(self._state.sqlParser().parseTableIdentifier(name))
+    def of_table(self, name: str, path: str) -> Any:
+        """Return the directory of a table of files, or the path at which it will be made."""
+        catalog, known = self._state.catalog(), self._state.sqlParser().parseTableIdentifier(name)
+        if path and not catalog.tableExists(known):
+            return self.path(path)
+        table = catalog.getTableMetadata(known)
         if table.provider().get().lower() not in FORMATS:
             raise ValueError(name)
         return self.path(table.location())

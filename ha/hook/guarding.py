@@ -84,6 +84,7 @@ class Watched:
             for ended in [each for each in self.queries if NAMELESS.fullmatch(each) and not self.runs(each)]:
                 del self.queries[ended]
             name = str(getattr(query, "id", ""))
+            self.sinks.begun(name)
         self.queries[name] = query
 
     def runs(self, query: str) -> bool:
@@ -242,8 +243,8 @@ def _dropped(said: WriterCalls, *, table: bool) -> str:
 
 def _skipped(writer: Any, said: WriterCalls, name: str, place: Any, guard: Guard, *, table: bool) -> str:
     """Return why Spark's file sink would drop batches of a query; empty if it would not."""
-    path = said.options.get("path", "") if place is None else str(place)
-    if said.function is not None or not path or _form(writer, said) not in file_sinks.FORMATS:
+    path = said.options.get("path", "") if place is None or table else str(place)
+    if said.function is not None or not (path or table) or _form(writer, said) not in file_sinks.FORMATS:
         return ""
     watched, spark = writer.ha_watched, writer._spark  # noqa: SLF001
 
@@ -253,7 +254,8 @@ def _skipped(writer: Any, said: WriterCalls, name: str, place: Any, guard: Guard
     default = spark.conf.get(LOCATION, None) or guard.checkpoints
     checkpoint = said.options.get("checkpointlocation", f"{default}/{name}" if name else "")
     copies = any(each.copies for each in watched.guards)  # that of ha.spark.lead does not know of a dry run
-    return str(watched.sinks.fault(hadoop, name, path, checkpoint, watched.runs, table=table, copies=copies))
+    made = str(place) if table else ""
+    return str(watched.sinks.fault(hadoop, name, path, checkpoint, watched.runs, table=made, copies=copies))
 
 
 def _form(writer: Any, said: WriterCalls) -> str:

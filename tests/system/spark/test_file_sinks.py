@@ -25,18 +25,20 @@ class Program:
             (self.place / "in" / f"{self.files:03d}.txt").write_text(f"line {self.files}\n")
             self.files += 1
 
-    def start(self, query: str, *, table: str = "", ends: bool = True) -> StreamingQuery:
+    def start(self, query: str, *, table: str = "", ends: bool = True, path: str | None = None) -> StreamingQuery:
         lines = self.spark.readStream.option("maxFilesPerTrigger", 1).text((self.place / "in").as_uri())
         writer = lines.writeStream.queryName(query) if query else lines.writeStream
+        if not query:
+            writer = writer.option("checkpointLocation", (self.place / "own").as_uri())
         writer = writer.trigger(availableNow=True) if ends else writer
         return (
-            writer.format("text").toTable(table)
+            writer.format("text").toTable(table, path=path)
             if table
             else writer.start((self.place / "out").as_uri(), format="text")
         )
 
-    def run(self, query: str, *, table: str = "") -> None:
-        assert self.start(query, table=table).awaitTermination(90)
+    def run(self, query: str, *, table: str = "", path: str | None = None) -> None:
+        assert self.start(query, table=table, path=path).awaitTermination(90)
 
     @property
     def rows(self) -> int:
@@ -85,11 +87,13 @@ def test_a_batch_that_was_published_and_not_committed_is_no_loss(program: Progra
     assert program.rows == program.files
 
 
-def test_two_at_once_in_one_directory_are_refused(program: Program) -> None:
-    first = program.start("a", ends=False)
+@pytest.mark.parametrize("name", ["a", ""])
+def test_two_at_once_in_one_directory_are_refused(program: Program, name: str) -> None:
+    first = program.start(name, ends=False)
     try:
-        with pytest.raises(Refused, match=r"the query 'a' writes to .*/out as well"):
-            program.start("b")
+        for another in ("b", ""):
+            with pytest.raises(Refused, match=rf"the query '{name or first.id}' writes to .*/out as well"):
+                program.start(another)
     finally:
         first.stop()
 
@@ -102,3 +106,6 @@ def test_a_table_has_a_directory_too(program: Program) -> None:
             program.run("b", table="drops_no_batch")
     finally:
         program.spark.sql("DROP TABLE drops_no_batch")
+    program.run("c")
+    with pytest.raises(Refused, match=r"its next batch is 0, and .*/out has batches up to 0"):
+        program.run("d", table="made_anew", path=(program.place / "out").as_uri())

@@ -33,13 +33,14 @@ class Store:
     def parseTableIdentifier(self, name: str) -> str:  # noqa: N802  # Spark's
         return name
 
+    def tableExists(self, name: str) -> bool:  # noqa: N802
+        return f"/{name}/_spark_metadata" in self.files
+
     def getTableMetadata(self, name: str) -> Any:  # noqa: N802
         return SimpleNamespace(provider=lambda: SimpleNamespace(get=lambda: self.provider), location=lambda: f"/{name}")
 
 
-def fault(
-    store: Store, path: str = "/out", checkpoint: str = "/c", *, table: bool = False, copies: bool = False
-) -> str:
+def fault(store: Store, path: str = "/out", checkpoint: str = "/c", *, table: str = "", copies: bool = False) -> str:
     return FileSinks().fault(store.hadoop, "q", path, checkpoint, bool, table=table, copies=copies)
 
 
@@ -80,16 +81,37 @@ def test_a_copy_may_be_behind_and_only_one_that_begins_anew_is_refused() -> None
 
 def test_the_directory_of_a_table_is_looked_at_if_it_is_one_of_files() -> None:
     store = Store(t___spark_metadata=["0"])
-    assert "hdfs://names/t has batches up to 0" in fault(store, path="t", table=True)
+    assert "hdfs://names/t has batches up to 0" in fault(store, path="", table="t")
     store.provider = "delta"
-    assert fault(store, path="t", table=True) == ""
+    assert fault(store, path="", table="t") == ""
+
+
+def test_a_table_that_is_made_anew_is_looked_for_where_it_will_be() -> None:
+    store = Store(t___spark_metadata=["0"], old___spark_metadata=["3"])
+    assert "hdfs://names/old has batches up to 3" in fault(store, path="/old", table="another")
+    assert "hdfs://names/t has batches up to 0" in fault(store, path="/old", table="t")
+
+
+def test_queries_without_a_name_are_told_apart() -> None:
+    store, sinks, running = Store(), FileSinks(), {"id-1"}
+
+    def ask(query: str, path: str = "/out") -> str:
+        return sinks.fault(store.hadoop, query, path, "", running.__contains__)
+
+    assert ask("") == ""
+    sinks.begun("id-1")
+    assert "the query 'id-1' writes to hdfs://names/out as well" in ask("")
+    assert "the query 'id-1' writes" in ask("named")
+    assert ask("", "/other") == ""
+    running.clear()
+    assert ask("") == "", "the first one has ended"
 
 
 def test_two_queries_that_run_do_not_share_a_directory() -> None:
     store, sinks, running = Store(), FileSinks(), {"a"}
 
     def ask(query: str, path: str = "/out") -> str:
-        return sinks.fault(store.hadoop, query, path, "/c", running.__contains__, table=False)
+        return sinks.fault(store.hadoop, query, path, "/c", running.__contains__)
 
     assert ask("a") == ask("b", "/other") == ""
     assert "the query 'a' writes to hdfs://names/out as well" in ask("b")

@@ -219,11 +219,12 @@ def test_what_is_done_as_spark_does_it_is_passed_on(
 @pytest.mark.parametrize(
     ("made", "start", "asked"),
     [
-        (lambda: Writer().format("text").queryName("q"), {"path": "/out"}, ("q", "/out", f"{HERE}/q", False)),
-        (lambda: Writer().format("").option("path", "/out").queryName("q"), {}, ("q", "/out", f"{HERE}/q", False)),
-        (lambda: Writer().format("csv").option("path", "/out"), {}, ("", "/out", "", False)),
-        (lambda: Writer().queryName("q").option("checkpointLocation", "/c"), {"path": "/o"}, ("q", "/o", "/c", False)),
-        (lambda: Writer().queryName("q"), {"tableName": "t"}, ("q", "t", f"{HERE}/q", True)),
+        (lambda: Writer().format("text").queryName("q"), {"path": "/out"}, ("q", "/out", f"{HERE}/q", "")),
+        (lambda: Writer().format("").option("path", "/out").queryName("q"), {}, ("q", "/out", f"{HERE}/q", "")),
+        (lambda: Writer().format("csv").option("path", "/out"), {}, ("", "/out", "", "")),
+        (lambda: Writer().queryName("q").option("checkpointLocation", "/c"), {"path": "/o"}, ("q", "/o", "/c", "")),
+        (lambda: Writer().queryName("q"), {"tableName": "t"}, ("q", "", f"{HERE}/q", "t")),
+        (lambda: Writer().queryName("q"), {"tableName": "t", "path": "/o"}, ("q", "/o", f"{HERE}/q", "t")),
         (lambda: Writer().format("delta").queryName("q"), {"path": "/out"}, None),
         (lambda: Writer().foreachBatch(Output()).queryName("q"), {}, None),
     ],
@@ -233,7 +234,7 @@ def test_what_sparks_file_sink_would_drop_is_refused(
 ) -> None:
     seen = []
 
-    def fault(_: Any, query: str, path: str, checkpoint: str, runs: Any, *, table: bool, copies: bool) -> str:
+    def fault(_: Any, query: str, path: str, checkpoint: str, runs: Any, *, table: str, copies: bool) -> str:
         assert not runs(query)
         assert not copies
         seen.append((query, path, checkpoint, table))
