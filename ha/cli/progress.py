@@ -1,4 +1,7 @@
-"""Progress of long work on standard error: a bar or a status at a terminal, a line every ten seconds elsewhere."""
+"""Progress of long work on standard error: a bar or a status at a terminal, a line every ten seconds elsewhere.
+
+It takes a thread. Where the host has none left nothing is shown, and the work goes on.
+"""
 
 import contextlib
 import os
@@ -41,7 +44,8 @@ def progress(quiet: bool, what: str, *, of_bytes: bool = True) -> Iterator[Calla
     task = bar.add_task(what, total=None)
 
     def told(done: float, total: float, description: str = "") -> None:
-        bar.start()  # not before: a question may come first
+        with contextlib.suppress(RuntimeError):
+            bar.start()  # not before: a question may come first
         bar.update(task, completed=done, total=total, description=description or what)
 
     try:
@@ -74,8 +78,14 @@ def status(quiet: bool, what: str, aside: Callable[[], contextlib.AbstractContex
             return
         from rich.console import Console  # noqa: PLC0415  # only people at a terminal pay for it
 
-        with Console(file=kept).status(what) as shown, aside():
-            yield lambda text: shown.update(printable(text))
+        shown = Console(file=kept).status(what)
+        with contextlib.suppress(RuntimeError):
+            shown.start()
+        try:
+            with aside():
+                yield lambda text: shown.update(printable(text))
+        finally:
+            shown.stop()
 
 
 @contextlib.contextmanager
@@ -95,9 +105,11 @@ def _lines(file: TextIO, what: str) -> Iterator[Callable[[str], None]]:
             click.echo(f"ha: {printable(said[0])} ({now() - began:.0f} s)", file=file)
 
     thread = threading.Thread(target=tell, name="ha-progress", daemon=True)
-    thread.start()
+    with contextlib.suppress(RuntimeError):
+        thread.start()
     try:
         yield lambda text: said.__setitem__(0, text)
     finally:
         over.set()
-        thread.join()
+        if thread.ident:
+            thread.join()

@@ -11,7 +11,7 @@ without a word.
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -281,9 +281,11 @@ def _progress(spark: SparkSession, what: str, told: Told) -> Iterator[None]:
 
     told(what)
     telling = threading.Thread(target=tell, name="ha-progress", daemon=True)
-    telling.start()
+    with suppress(RuntimeError):  # without a free thread nothing is reported
+        telling.start()
     try:
         yield
     finally:
         over.set()
-        telling.join(TOLD_EVERY_S)
+        if telling.ident:
+            telling.join(TOLD_EVERY_S)

@@ -1,7 +1,10 @@
 """Progress without a terminal: a line every ten seconds, and none for what is quick or quiet."""
 
 import contextlib
+import io
+import threading
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +12,13 @@ import pytest
 
 from ha.cli import progress
 from tests.unit.ha.waiting import wait_until
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.fixture
@@ -57,6 +67,32 @@ def test_what_is_quiet_or_quick_writes_nothing(capfd: pytest.CaptureFixture[str]
     with progress.progress(False, "reading") as quick:
         assert quick is not None
         quick(1, 2)
-    with progress.status(True, "looking", contextlib.nullcontext) as say:
+    with progress.status(True, "looking", nullcontext) as say:
         say("rewriting")
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_host_without_a_free_thread_shows_nothing_and_the_work_goes_on(
+    monkeypatch: pytest.MonkeyPatch, *, terminal: bool
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    done = []
+    with closing(Screen()) as screen, monkeypatch.context() as shown:
+        if terminal:
+            shown.setattr("sys.stderr", screen)
+            shown.setattr("os.fdopen", lambda *_, **__: nullcontext(screen))
+            shown.setenv("TERM", "xterm")
+        with progress.progress(False, "reading") as told:
+            assert told is not None
+            told(1, 2)
+            done.append("progress")
+        with progress.status(False, "looking", nullcontext) as say:
+            say("rewriting")
+            done.append("status")
+        with progress.waiting("an answer"):
+            done.append("waiting")
+    assert done == ["progress", "status", "waiting"]
