@@ -21,20 +21,28 @@ def newest_files(reader: CheckpointReader, names: CheckpointFiles) -> dict[str, 
     return {source: contents.parsed(contents.logged_files, said.get(path)) or [] for source, path in newest.items()}
 
 
-def files_since(reader: CheckpointReader, names: CheckpointFiles, batch: int) -> list[str]:
-    """Return the URIs of the files that a query's file sources have read after a batch, as far as their logs say."""
+def files_since(reader: CheckpointReader, names: CheckpointFiles, batch: int) -> tuple[list[str], str]:
+    """Return the URIs of the files that a query's file sources have read after a batch, by their logs.
+
+    Then the path of a file that would say more and cannot be read; empty if all is known.
+    """
     path = f"offsets/{batch}"
     planned = contents.parsed(contents.offsets, reader.contents(frozenset({path})).get(path))
+    if planned is None:
+        return [], path
     found: set[str] = set()
-    for source, offset in own_logs(planned.sources, names.sources).items() if planned is not None else ():
+    unread = ""
+    for source, offset in own_logs(planned.sources, names.sources).items():
         used = -1 if offset is None else contents.log_offset(offset)
         if used is None or (log := names.sources.get(source)) is None:
             continue
         later = frozenset(each for known in (log.entries, log.compacted) for n, each in known.items() if n > used)
         read = partial(contents.logged_files, after=used)
-        said = reader.contents(later)
-        found.update(file for each in later for file in contents.parsed(read, said.get(each)) or ())
-    return sorted(found)
+        for each, data in ((each, reader.contents(later).get(each)) for each in sorted(later)):
+            if (files := contents.parsed(read, data)) is None:
+                unread = each
+            found.update(files or ())
+    return sorted(found), unread
 
 
 def inputs(reader: CheckpointReader, paths: Iterable[str]) -> list[str]:

@@ -188,6 +188,8 @@ def _outlook(asked: _Asked, outlook: "RewindOutlook") -> Iterator[str]:
         )
     if outlook.inputs.unknown:
         yield f"{outlook.inputs.unknown} of the {outlook.inputs.read} files that it has read since cannot be looked for"
+    if outlook.inputs.unread:
+        yield f"not all files that it has read since are known: {printable(outlook.inputs.unread)} cannot be read"
     if outlook.readers and outlook.outputs:
         yield (
             f"{', '.join(map(printable, outlook.readers))}: reads what {outlook.query} writes, and will get rows once "

@@ -22,6 +22,7 @@ class GoneInputs(msgspec.Struct, frozen=True):
     gone: int = 0  # those that are not there
     first: str = ""  # the URI of one of these
     unknown: int = 0  # those that could not be looked for
+    unread: str = ""  # what would name more of them and could not be read
 
 
 def gone_inputs(open_root: Callable[[str], BoundedFiles], here: str, files: Iterable[str]) -> GoneInputs:

@@ -150,7 +150,11 @@ class Rewinding(Replacing):
 
     def _inputs(self, to: int, open_root: Callable[[str], BoundedFiles]) -> GoneInputs:
         reader = CheckpointReader(Tree(self._files, self._directory.at(f"{SPARK}/{self._query}")))
-        return gone_inputs(open_root, self._files.uri, files_since(reader, reader.files(), to))
+        try:
+            files, unread = files_since(reader, reader.files(), to)
+        except NotFound:  # a query that runs takes old files away
+            files, unread = [], "its checkpoint, which changes as the query runs,"
+        return msgspec.structs.replace(gone_inputs(open_root, self._files.uri, files), unread=unread)
 
     def _readers(self) -> list[str]:
         graph, _ = read_graph(self._directory)

@@ -33,14 +33,18 @@ def test_the_logs_tell_what_was_read_after_a_batch(batch: int, tmp_path: Path) -
     with open_files(tmp_path.as_uri()) as files:
         reader = CheckpointReader(Tree(files))
         found = files_since(reader, reader.files(), batch)
-    assert found == [f"file:///in/{each}" for each in range(batch + 1, 6)]
+    assert found == ([f"file:///in/{each}" for each in range(batch + 1, 6)], "")
 
 
-def test_of_a_batch_that_is_not_known_nothing_is_said(tmp_path: Path) -> None:
-    until_batch(HDFS, 1).write_to(tmp_path)
+@pytest.mark.parametrize("damage", [b"", b"v9\n", b'v1\n{"path":"file:///in/5","times'], ids=["empty", "new", "cut"])
+@pytest.mark.parametrize(("path", "known"), [("sources/0/5.compact", [2, 3, 4]), ("offsets/1", [])])
+def test_a_log_that_cannot_be_read_is_named(damage: bytes, path: str, known: list[int], tmp_path: Path) -> None:
+    until_batch(HDFS, 5).write_to(tmp_path)
+    (tmp_path / path).write_bytes(damage)
     with open_files(tmp_path.as_uri()) as files:
         reader = CheckpointReader(Tree(files))
-        assert files_since(reader, reader.files(), 7) == []
+        assert files_since(reader, reader.files(), 1) == ([f"file:///in/{each}" for each in known], path)
+        assert files_since(reader, reader.files(), 7) == ([], "offsets/7")
 
 
 def test_what_is_gone_is_counted_and_one_is_named(tmp_path: Path) -> None:
