@@ -59,16 +59,20 @@ def plan_of(found: contents.Offsets, offsets: bytes) -> str:
     return hashlib.sha256(b"\n".join([said, *offsets.strip().split(b"\n")[2:]])).hexdigest()[:16]
 
 
-def planned(renames: FencedRename, checkpoint: str, line: Line, number: int) -> Batch:
-    """Return a batch of a query, by the number that Spark gave to it; it costs one read."""
-    # InvalidSettings: the checkpoint is not below the root of the renames, or cannot be understood.
-    path = f"{checkpoint}/offsets/{number}"
-    data = _read(renames, path)
+def offsets_of(renames: FencedRename, checkpoint: str, number: int) -> bytes:
+    """Return ``offsets/N`` of a batch; it costs one read."""
+    return _read(renames, f"{checkpoint}/offsets/{number}")
+
+
+def planned(line: Line, number: int, offsets: bytes) -> Batch:
+    """Return a batch of a query, by the number that Spark gave to it and its ``offsets/N``."""
     try:
-        found = contents.offsets(data)
+        found = contents.offsets(offsets)
     except contents.Unreadable as error:
-        raise InvalidSettings(f"When batch {number} was is not known: {path} cannot be read. {error}") from error
-    return Batch(number, line, plan_of(found, data), Moment(found.watermark_ms, found.time_ms))
+        raise InvalidSettings(
+            f"When batch {number} was is not known: offsets/{number} of {line} cannot be read. {error}"
+        ) from error
+    return Batch(number, line, plan_of(found, offsets), Moment(found.watermark_ms, found.time_ms))
 
 
 def query_id(renames: FencedRename, checkpoint: str) -> str:

@@ -5,6 +5,7 @@ JVM knows the query that runs the batch; the query's checkpoint knows what the b
 """
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -13,9 +14,9 @@ from ha.hook.guarding import EVERY, knows_batches
 from ha.hook.misses import QUERY_ID, same_rows
 from ha.hook.query_rules import unguarded
 from ha.leadership.fenced_rename import FencedRename
-from ha.outputs.batch import Batch, planned
+from ha.outputs.batch import Batch, offsets_of, planned
 from ha.outputs.lines import Line
-from ha.spark.session.private_names import batch_of, running_queries
+from ha.spark.session.private_names import batch_of, offsets_in_memory, running_queries
 from leader.errors import InvalidSettings
 from leader.layout.names import SPARK
 
@@ -34,6 +35,7 @@ class _Run:
     written: int = -1  # newest batch that this run has written to the output
     parts: int = 0  # how often it has done so
     begun: "tuple[int, DataFrame] | None" = None  # what it began to write, and has not written
+    told: bool = False  # whether the JVM says of its batches what their ``offsets/N`` say
 
 
 _RUNS: dict[tuple[str, str], _Run] = {}  # by output and query: a program may open an output for each write
@@ -48,7 +50,7 @@ class Origins:
         self._renames, self._name, self._place = renames, name, place
 
     def of(self, frame: "DataFrame", number: int) -> Batch:
-        """Return which batch a frame is, by the number that Spark gave to it; it costs one read, of the checkpoint."""
+        """Return which batch a frame is, by the number that Spark gave to it; a run costs one read."""
         # Raises `InvalidSettings` if the query has no name, one that cannot be that of a directory, or a checkpoint
         # elsewhere.
         query = self._query(frame)
@@ -56,8 +58,19 @@ class Origins:
             return Batch(number)
         with _LOCK:
             run = self._begun(frame, number, query)
-        batch = replace(planned(self._renames, run.checkpoint, run.line, number), every=run.every)
+        batch = replace(self._planned(frame, number, run), every=run.every)
         return replace(batch, part=run.parts) if number == run.written else batch
+
+    def _planned(self, frame: "DataFrame", number: int, run: _Run) -> Batch:
+        """Return what a run has planned a batch to be: by the JVM, once its word has stood the comparison."""
+        said = offsets_in_memory(frame.sparkSession, run.execution, number)
+        if run.told and said is not None:
+            return planned(run.line, number, said)
+        # The first batch of a run is looked up: its file says that the checkpoint is below the leader directory.
+        found = planned(run.line, number, offsets_of(self._renames, run.checkpoint, number))
+        with suppress(InvalidSettings):
+            run.told = said is not None and planned(run.line, number, said) == found
+        return found
 
     def _begun(self, frame: "DataFrame", number: int, query: str) -> _Run:
         """Note that a run of a query begins to write a batch, and return it."""

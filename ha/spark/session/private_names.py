@@ -11,7 +11,7 @@ from typing import Any
 
 import pyspark
 from py4j.java_gateway import JavaPackage
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
@@ -109,6 +109,19 @@ def batch_of(query: Any) -> int:
     """Return the number of the batch that a running query of the JVM does now; -1 before its first one."""
     execution = query.lastExecution()
     return -1 if execution is None else int(execution.currentBatchId())
+
+
+def offsets_in_memory(spark: SparkSession, query: Any, number: int) -> bytes | None:
+    """Return what a running query of the JVM has written to ``offsets/N`` of a batch; None if that is not known."""
+    # Spark keeps the newest two batches of the log, unless spark.sql.streaming.metadataCache.enabled is false.
+    if (jvm := jvm_of(spark)) is None:
+        return None
+    try:
+        log, out = query.offsetLog(), jvm.java.io.ByteArrayOutputStream()
+        log.serialize(log.get(number).get(), out)
+        return bytes(out.toByteArray())
+    except Py4JError:
+        return None
 
 
 def newer_queries(spark: SparkSession) -> list[Any]:

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from ha.hook.misses import QUERY_ID
 from ha.outputs import layout
-from ha.outputs.batch import planned, query_id
+from ha.outputs.batch import offsets_of, planned, query_id
 from ha.outputs.columns import TYPED, Types
 from ha.outputs.journal import Journal, staged_below
 from ha.outputs.lines import Line
@@ -85,7 +85,7 @@ class HaWriter(DataSourceStreamArrowWriter):
         query = next((each.query for each in written if each.query), "")
         checkpoint = f"{journal.renames.inside}/{self._options.checkpoint}"
         line = Line(query or query_id(journal.renames, checkpoint), posixpath.basename(checkpoint))
-        batch = replace(planned(journal.renames, checkpoint, line, batchId), every=True)
+        batch = replace(planned(line, batchId, offsets_of(journal.renames, checkpoint, batchId)), every=True)
         journal.expect(self._types)
         journal.publish(_attempt_of(written) or self._attempt, batch, _record_of(written))
 

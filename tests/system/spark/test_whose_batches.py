@@ -18,9 +18,10 @@ from pyspark.sql.functions import udf
 from ha.cli.commands import exit_code
 from ha.hook.guarding import Guard, guarded
 from ha.leadership.leadership import Leadership
-from ha.outputs.batch import Batch
+from ha.outputs.batch import NOBODYS, Batch, offsets_of, planned
 from ha.outputs.journal import Journal
 from ha.spark import Output, checkpoint_location
+from ha.spark.outputs import batch_origin
 from ha.spark.sink.data_source import register_format
 from ha.spark.stored.ledger import Ledger
 from leader.errors import InvalidSettings
@@ -99,6 +100,27 @@ def program(spark: SparkSession, tmp_path: Path) -> Iterator[Program]:
         yield made
         for each in made.opened:
             each.close()
+
+
+def test_the_jvm_says_what_a_batch_was_planned_to_be(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a batch costs no read of its checkpoint, but the first one of a run."""
+    read: list[int] = []
+
+    def offsets(renames: Any, checkpoint: str, number: int) -> bytes:
+        read.append(number)
+        return offsets_of(renames, checkpoint, number)
+
+    monkeypatch.setattr(batch_origin, "offsets_of", offsets)
+    program.feed(3)
+    assert program.run("Output") == ""
+    program.feed(2)
+    assert program.run("Output") == ""
+    assert read == [0, 3]
+    assert program.found == [0, 1, 2, 3, 4]
+    admission = program.opened[-1]._journal._admission
+    for number in range(5):
+        said = (program.checkpoint / "offsets" / f"{number}").read_bytes()
+        assert admission._plan_of(number) == planned(NOBODYS, number, said).plan
 
 
 class Swallowing:

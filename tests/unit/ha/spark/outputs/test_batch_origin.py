@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from ha.leadership.fenced_rename import FencedRename
-from ha.outputs.batch import Batch
+from ha.outputs.batch import Batch, offsets_of, planned
 from ha.spark.outputs import batch_origin
 from ha.spark.outputs.batch_origin import Origins
 from ha.spark.outputs.row_writer import written_files
@@ -169,6 +169,30 @@ def test_a_thread_of_the_program_has_the_only_query(program: Program) -> None:
 def test_a_query_that_cannot_be_known_again(program: Program, name: str | None, place: str, why: str) -> None:
     with pytest.raises(InvalidSettings, match=why):
         program.of(Session(program.query(name, "0a", place)), 0)
+
+
+@pytest.mark.parametrize(
+    ("says", "reads"),
+    [(offsets, [0]), (lambda _: None, [0, 1, 2]), (lambda _: b"?", [0, 1, 2]), (lambda _: offsets(7), [0, 1, 2])],
+    ids=["the same", "nothing", "what cannot be read", "another batch"],
+)
+def test_a_jvm_whose_word_stands_the_comparison_is_believed(
+    program: Program, monkeypatch: pytest.MonkeyPatch, says: Any, reads: list[int]
+) -> None:
+    asked: list[int] = []
+
+    def read(renames: Any, checkpoint: str, number: int) -> bytes:
+        asked.append(number)
+        return offsets_of(renames, checkpoint, number)
+
+    monkeypatch.setattr(batch_origin, "offsets_in_memory", lambda _spark, _query, number: says(number))
+    monkeypatch.setattr(batch_origin, "offsets_of", read)
+    session, told = Session(program.query()), [offsets(number) for number in range(3)]
+    found = [program.of(session, number) for number in range(3)]
+    assert asked == reads
+    assert [each.plan for each in found] == [
+        planned(each.line, 0, said).plan for each, said in zip(found, told, strict=True)
+    ]
 
 
 def test_files_of_a_batch_are_read_from_the_note_of_sparks_sink() -> None:
