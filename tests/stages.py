@@ -92,7 +92,12 @@ STAGES: Mapping[str, Stage] = {
             ),
         ),
     ),
-    "programs": Stage("programs as people write them", ("tests/system/zoo/",)),
+    "programs": Stage(
+        "all programs as people write them, each killed once",
+        (),
+        minutes=60.0,
+        first=("make zoo ZOO='--kills 1 --only guarded --again --record build/zoo/results.json'",),
+    ),
     "sidecars": Stage(
         "sidecars as processes: stored programs, savepoints, failures that escalate, warm standbys, what a host loses",
         (

@@ -24,6 +24,7 @@ class Lane:
 
 LANES: Mapping[str, Lane] = {
     "session": Lane(jvms=True, lent=True),
+    "zoo": Lane(jvms=True, lent=True),
     "drivers": Lane(jvms=True, lent=True),
     "stores": Lane(lent=True),
     "programs-1": Lane(),
@@ -39,11 +40,13 @@ LANES: Mapping[str, Lane] = {
 }
 """In the order in which they begin: the longest first; the last ones run side by side until the end."""
 
-DRIVERS = ("tests/system/spark/test_supervised.py", "tests/system/spark/test_word_count.py")
-"""Tests that start cold drivers of their own."""
-
-OWN_SERVERS = ("tests/system/integration/", "tests/system/sandbox/")
-"""Tests that hurt their servers, or count what is asked of them."""
+NAMED: Mapping[str, tuple[str, ...]] = {
+    "drivers": ("tests/system/spark/test_supervised.py", "tests/system/spark/test_word_count.py"),
+    "zoo": ("tests/system/zoo/test_zoo.py",),
+    "servers": ("tests/system/integration/", "tests/system/sandbox/"),
+}
+"""How the ids begin of tests that start cold drivers of their own, and of those that hurt their servers, or count what
+is asked of them."""
 
 
 def lane_of(test: Mapping[str, Any]) -> str:
@@ -53,10 +56,8 @@ def lane_of(test: Mapping[str, Any]) -> str:
         test: its ``id``, ``marks`` and ``fixtures``, as ``tests.gate.record`` writes them.
     """
     name, marks = test["id"], set(test["marks"])
-    if name.startswith(DRIVERS):
-        return "drivers"
-    if name.startswith(OWN_SERVERS):
-        return "servers"
+    if named := next((lane for lane, ids in NAMED.items() if name.startswith(ids)), ""):
+        return named
     if "spark" in marks or "spark" in test["fixtures"]:
         return "session"
     if marks & {"hdfs", "zookeeper"}:
