@@ -23,7 +23,7 @@ from leader.timing import Timing
 from store import contract
 from store.bounded import BoundedFiles
 from store.clock import now, wall
-from store.errors import NoSpace, NotFound, PermissionDenied
+from store.errors import NoSpace, NotFound, PermissionDenied, StoreError
 from store.files import Files
 from store.outcome import Outcome
 
@@ -121,6 +121,7 @@ class Trial:
         self._broken: dict[_Place, str] = {}
         self._denied: set[str] = set()
         self._tries: dict[_Place, int] = {}
+        self._errors: dict[_Place, type[StoreError]] = {}  # of the newest try of each
         self._asked: set[_Place] = set()
         self._waiting: dict[str, _Waiting] = {}
         self.said = ""
@@ -177,15 +178,16 @@ class Trial:
         elif isinstance(error, PermissionDenied) and not place.job:
             self._denied.add(place.root)
         else:
-            self._again(place, f"{place.root} could not be tried yet: {error}")
+            self._again(place, error)
             return
         self._look_again(place)
 
-    def _again(self, place: _Place, said: str) -> None:
+    def _again(self, place: _Place, error: StoreError) -> None:
         tries = self._tries[place] = min(self._tries.get(place, 0) + 1, MOST_CALLS)
-        if said != self.said:
-            self.said = said
-            _log.warning("%s", said)
+        self.said = f"{place.root} could not be tried yet: {error}"
+        if self._errors.get(place) is not type(error):  # its text has a path that no other try has
+            self._errors[place] = type(error)
+            _log.warning("%s", self.said)
         pause = min(2 ** (tries - 1) * self._timing.retry, self._timing.renewal)
         self._runtime.call_at(now() + pause, lambda: self._look_again(place))
 

@@ -66,7 +66,7 @@ class Root:
             def _change(self, path: str) -> None:
                 root.changes += 1
                 if root.error is not None and not (root.spared and path.startswith(root.spared)):
-                    raise root.error
+                    raise type(root.error)(f"{root.error}: {path}")  # as HDFS's: with a name that is new in each try
 
             def make_directory(self, path: str) -> None:
                 self._change(path)
@@ -138,13 +138,24 @@ def test_a_store_that_does_not_answer_proves_nothing_and_is_asked_again(
         steps.run(lambda number=number: len(steps.later) == number)  # type: ignore[misc]
         steps.later[-1][1]()
     assert [caplog.text.count("could not be tried yet"), told.heard] == [1, []]
-    assert tried.said in caplog.text
+    assert tried.said.startswith(f"{root.files.uri} could not be tried yet: {error}: ")
     steps.run(lambda: len(steps.later) == 4)
     assert before < steps.later[0][0] < steps.later[-1][0] <= now() + Timing().renewal
     root.error = None
     steps.later[-1][1]()
     steps.run(lambda: told.heard)
     assert told.heard == ["may contend"]
+
+
+def test_another_error_of_the_store_is_told_as_well(roots: list[Root], caplog: pytest.LogCaptureFixture) -> None:
+    steps, root = Steps(), roots[0]
+    Told().ask(begun(root, steps))
+    for number, kind in enumerate([NotWritable, DeadlineExceeded, DeadlineExceeded], 1):
+        root.error = kind("why")
+        if steps.later:
+            steps.later[-1][1]()
+        steps.run(lambda number=number: len(steps.later) == number)  # type: ignore[misc]
+    assert caplog.text.count("could not be tried yet") == 2
 
 
 def test_a_job_that_is_given_up_is_told_nothing(roots: list[Root]) -> None:
