@@ -1,8 +1,10 @@
 // All jobs at a glance: those in trouble first, found by name, leader or state, sorted by any column.
 
+import { get } from "/api.js";
 import { age, badge, el, kind, rank, rate } from "/dom.js";
 
 const AGAIN_MS = 200; // between two drawings at least: of a thousand jobs some change every second
+const MOST_WHYS = 10; // jobs in trouble whose cause is asked for: each costs some fifteen calls of a store
 
 const NEEDS = [["overdue", (row) => (row.overdue ? 1 : 0)], ["failures in a row", (row) => row.next_try?.failures], ["not guarded", (row) => row.unguarded], ["not exactly once", (row) => row.repeated], ["paused", (row) => (row.paused ? 1 : 0)], ["barred", (row) => row.barred.length], ["standbys with another command", (row) => row.others.length]];
 const notes = (row) => NEEDS.map(([said, count]) => [said, count(row)]).filter(([, count]) => count);
@@ -28,6 +30,7 @@ export class JobList {
   constructor(main) {
     this.rows = new Map();
     this.drawn = new Map(); // by job its row of the table, and what that shows
+    this.whys = new Map(); // by job in trouble the cause, and of what it is one
     this.words = "";
     this.state = "";
     this.column = COLUMNS[1];
@@ -77,7 +80,22 @@ export class JobList {
     COLUMNS.forEach((each, number) => this.heads[number].setAttribute("aria-sort", each !== this.column ? "none" : this.down ? "descending" : "ascending"));
     this.told(all);
     this.place(shown.map((row) => this.row(row)));
+    shown.filter(trouble).slice(0, MOST_WHYS).forEach((row) => this.ask(row));
     for (const job of this.drawn.keys()) if (!this.rows.has(job)) this.drawn.delete(job);
+    for (const [job] of this.whys) if (!this.rows.has(job) || !trouble(this.rows.get(job))) this.whys.delete(job);
+  }
+
+  // Of a job in trouble: its last failure, or else the first sentence of `ha job show`.
+  async ask(row) {
+    const of = JSON.stringify([row.state, row.epoch, row.next_try, row.lease]);
+    const known = this.whys.get(row.job) || { of: "", why: "" };
+    if (known.of === of) return;
+    this.whys.set(row.job, { of, why: known.why });
+    const found = await get(`/jobs/${encodeURIComponent(row.job)}/story`).catch(() => null);
+    if (!found) return; // the stream says what is wrong
+    const failure = found.last_failure;
+    this.whys.set(row.job, { of, why: failure ? `${failure.class}: ${failure.message}` : found.said[0] || "" });
+    this.event("", null); // it is drawn with the next one
   }
 
   // Contenders announce themselves in ZooKeeper alone, so they are not known while it does not answer.
@@ -100,10 +118,12 @@ export class JobList {
 
   // A row is made again only if its job has changed.
   row(row) {
-    const said = JSON.stringify(row);
+    const why = this.whys.get(row.job)?.why || "";
+    const said = JSON.stringify([row, why]);
     const known = this.drawn.get(row.job);
     if (known?.said === said) return known.made;
     const made = el("tr", {}, COLUMNS.map(([label, cell, , style]) => el("td", { class: style, "data-label": label }, cell(row) ?? "-")));
+    if (why) made.querySelector(".state-of").append(el("div", { class: "why", title: why }, why));
     this.drawn.set(row.job, { said, made });
     return made;
   }

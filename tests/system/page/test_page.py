@@ -89,6 +89,10 @@ def test_all_jobs_at_a_glance_trouble_first(visit: Any, jobs: Path) -> None:
     assert page.title() == "(2) Hybrid HA"
     assert page.locator(".stores").inner_text() == f"{jobs.as_uri()} · no ZooKeeper"
     assert page.locator("td[data-label='Rows a second']").all_inner_texts() == ["-", "-", "8,950", "-"]
+    sync_api.expect(page.locator(".why")).to_have_count(2, timeout=PATIENCE_S * 1000)
+    failed, suspended = page.locator(".why").all_inner_texts()
+    assert failed == f"CommandFailed: It has ended with 1, ten times in a row: {EVIL}"
+    assert "no process leads it since" in suspended
     picture(page, "jobs")
 
 
