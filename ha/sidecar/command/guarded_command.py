@@ -4,7 +4,6 @@ A :class:`Run` is that, or one whose sidecar is gone, with the state that it is 
 """
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from ha.program import grant_file
 from ha.sidecar.command.offspring import end_marked
-from ha.sidecar.command.orphan import Orphan
+from ha.sidecar.command.orphan import Orphan, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class GuardedCommand:
         )
         self._directory = deadline.parent
         self._pipe_lock = threading.Lock()
-        self._asked_to_end = False
+        self._asked_to_end = threading.Event()
 
     @property
     def pid(self) -> int:
@@ -67,18 +66,16 @@ class GuardedCommand:
 
     def wait(self) -> int:
         """Wait until the command has ended; returns its exit code, or 128 + signal if a signal ended it."""
-        # 128 + TERM if the command ended with 0 after it was asked to end: its work is not finished.
+        # 128 + TERM if the command ended with 0 when it was asked to end: its work is not finished.
         code = self._guard.wait()
         self.abandon()
         if code < 0:  # a killed guard ends nothing but the command
             end_marked(self._directory)
-        if code == 0 and self._asked_to_end:
-            code = -signal.SIGTERM
-        return code if code >= 0 else 128 - code
+        return told(code if code >= 0 else 128 - code, self._asked_to_end)
 
     def terminate(self) -> None:
         """Send TERM to the command's whole process group."""
-        self._asked_to_end = True
+        self._asked_to_end.set()
         self._send(b"T")
 
     def kill(self) -> None:

@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,10 @@ DEADLINE = "deadline"  # name of the deadline file among those that a sidecar sh
 LONGEST_GREETING = 100
 
 KILLED_WITHIN_S = 5.0  # a guard that is told to kill its command ends sooner
+TOGETHER_S = 0.5
+"""An end with 0, or by TERM, is believed after this time. Who ends a whole service, as systemd does by default, tells
+each of its processes, and the command may be the first to end: then it has neither finished nor failed."""
+
 MARGIN_S = 0.5  # once the deadline has passed, the guard kills its command, and the connection ends within this time
 _log = logging.getLogger("ha")
 
@@ -30,7 +35,7 @@ class Orphan:
         # descriptor, -1 for none; it is closed by the code that takes it.
         self.left, self.pid, self.listener = left, pid, listener
         self._connection = connection
-        self._asked_to_end = False
+        self._asked_to_end = threading.Event()
 
     def wait(self) -> int:
         """Wait until the command has ended; returns its exit code as :meth:`GuardedCommand.wait` does."""
@@ -42,11 +47,11 @@ class Orphan:
         if not code:
             end_marked(Path(self.left.directory))
             return 128 + signal.SIGKILL  # the guard was killed, and the kernel has killed the command
-        return 128 + signal.SIGTERM if code == b"\0" and self._asked_to_end else code[0]
+        return told(code[0], self._asked_to_end)
 
     def terminate(self) -> None:
         """Send TERM to the command's whole process group."""
-        self._asked_to_end = True
+        self._asked_to_end.set()
         self._send(TERMINATE)
 
     def kill(self) -> None:
@@ -62,6 +67,11 @@ class Orphan:
     def _send(self, letter: bytes) -> None:
         with suppress(OSError):  # the guard has ended, and the command with it
             self._connection.send(letter)
+
+
+def told(code: int, asked: threading.Event) -> int:
+    """Return 128 + TERM for an end that was asked for, and else the exit code, once that is known."""
+    return 128 + signal.SIGTERM if code in (0, 128 + signal.SIGTERM) and asked.wait(TOGETHER_S) else code
 
 
 def meet(left: Left | None, connection: socket.socket) -> Orphan | None:

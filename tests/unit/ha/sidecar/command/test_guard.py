@@ -7,19 +7,24 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from ha.program.deadline_file import DeadlineWriter
-from ha.sidecar.command import offspring
+from ha.sidecar.command import offspring, orphan
 from ha.sidecar.command.guard import JVM_ENDED
 from ha.sidecar.command.guarded_command import GuardedCommand
 from store.clock import now
 from tests.patience import PATIENCE_S
 from tests.unit.ha.programs import alive
 from tests.unit.ha.waiting import wait_until
+
+if TYPE_CHECKING:
+    from ha.sidecar.command.slot import Left
 
 pytestmark = pytest.mark.programs
 
@@ -254,6 +259,35 @@ def test_a_command_that_ends_well_because_it_was_asked_to_has_not_finished(child
     children.pid("pid")
     child.terminate()
     assert child.wait() == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("program", [POLITE, STAYS], ids=["ends with 0", "is ended"])
+def test_a_service_whose_command_is_the_first_to_end_has_neither_finished_nor_failed(
+    children: Children, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setattr(orphan, "TOGETHER_S", PATIENCE_S)
+    child = children.python(program)
+    pid = children.pid("pid")
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(child.wait)
+        os.kill(pid, signal.SIGTERM)  # systemd tells each process of a service; then the sidecar hears of it
+        wait_until(lambda: not alive(child.pid))
+        assert not ended.done()
+        child.terminate()
+        assert ended.result(PATIENCE_S) == 128 + signal.SIGTERM
+
+
+def test_a_command_that_was_taken_up_is_not_believed_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orphan, "TOGETHER_S", PATIENCE_S)
+    ours, guards = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    taken_up = orphan.Orphan(cast("Left", None), ours, 0, -1)
+    with guards, ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(taken_up.wait)
+        guards.send(b"\0")
+        wait_until(lambda: ours.fileno() < 0)
+        assert not ended.done()
+        taken_up.terminate()
+        assert ended.result(PATIENCE_S) == 128 + signal.SIGTERM
 
 
 def test_orphans_are_reaped_while_the_command_runs(children: Children) -> None:
