@@ -1,5 +1,6 @@
 """Benchmark of three sinks side by side: ``ha.spark.Output``, the format ``ha`` and Spark's own file sink."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -16,10 +17,10 @@ from benchmarks.measuring import rotated
 from benchmarks.programs import answer, measured
 from benchmarks.result import Cell, Result, Target, at_least, at_most, table
 from benchmarks.spark.session import await_batch, newest, session
-from benchmarks.thousand_jobs.counters import namenode
+from benchmarks.thousand_jobs.counters import counted
 from benchmarks.versions import packages_of, with_packages
+from ha.drill.kill import descendants
 from ha.leadership.leadership import Leadership
-from ha.sidecar.command.memory import descendants
 from ha.spark import Output
 from ha.spark.sink.data_source import register_format
 
@@ -69,6 +70,7 @@ def run(context: Context) -> Result:
             told = {"version": version, "number": number, "first": number // len(versions), "batches": batches}
             ran = measured("benchmarks.spark.outputs", told, context.folder, environments[version])
             turns += [Turn(**each) for each in ran]
+            (context.folder / f"{NAME}-turns.json").write_text(json.dumps([asdict(each) for each in turns]))
     return summarise(turns, rounds, batches)
 
 
@@ -98,7 +100,7 @@ def summarise(turns: list[Turn], rounds: int, batches: int) -> Result:
         *table(columns, cases),
         targets=(*_targets(turns), *(each for version in versions if version for each in _no_dearer(turns, version))),
         notes=(
-            f"{rounds} rounds. In each, a sink takes {batches} batches, after {WARM} that do not count.",
+            f"{rounds} rounds. In each, a sink takes {batches} batches or more, after {WARM} that do not count.",
             f"A round is a driver of its own and begins with another sink, after {QUICK_BATCHES} batches of each.",
             f"Batches of {CASES[0][0]:,} different rows of 100 bytes, Parquet with snappy, a task for each file.",
             f"Batches of {MANY_FILES} files: {batches // 4}, after one that does not count.",
@@ -167,9 +169,9 @@ def _turn(spark: SparkSession, leadership: Leadership, turn: Turn, batches: int,
     query = next(queries := _started(lines, leadership, sink, target, checkpoint))
     try:
         await_batch(query, 0 if turn.files >= MANY_FILES else WARM)
-        first, before, calls = newest(query), _cpu_ms(), _calls()
+        calls, first, before = _calls(), newest(query), _cpu_ms()
         await_batch(query, first + (batches // 4 if turn.files >= MANY_FILES else batches))
-        last, after, calls = newest(query), _cpu_ms(), _calls() - calls
+        calls, last, after = _calls() - calls, newest(query), _cpu_ms()
         cpu = sum(spent - before.get(pid, 0.0) for pid, spent in after.items())  # without processes that have ended
         progress = [each for each in query.recentProgress if first < each["batchId"] <= last]
     finally:
@@ -206,7 +208,7 @@ def _cpu_ms() -> dict[int, float]:
 
 
 def _calls() -> int:
-    return namenode(os.environ["HA_SANDBOX_WEBHDFS"]).total()
+    return counted(os.environ["HA_SANDBOX_WEBHDFS"])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ha.sandbox.polling import until
-from ha.sidecar.command.spark_overlay import CLOSING
+
+try:
+    from ha.sidecar.command.spark_overlay import CLOSING
+except ImportError:  # of an older commit, that this one is compared with
+    from ha.sidecar.spark_overlay import CLOSING  # type: ignore[import-untyped,no-redef,unused-ignore]
 
 SPARK = {
     "spark.driver.memory": "512m",

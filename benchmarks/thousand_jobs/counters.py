@@ -1,6 +1,7 @@
 """Request counters of the servers, as they report them."""
 
 import socket
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +22,14 @@ def namenode(webhdfs: str) -> Counter[str]:
     address = webhdfs.removeprefix("webhdfs://").partition("/")[0]
     answer = requests.get(f"http://{address}/jmx", params={"qry": BEAN}, timeout=TIMEOUT).json()
     return calls(answer["beans"])
+
+
+def counted(webhdfs: str) -> int:
+    """Return the calls of clients until now: waits until the NameNode brings its counters up to date, each 10 s."""
+    before = namenode(webhdfs).total()
+    while (found := namenode(webhdfs).total()) == before:
+        time.sleep(0.1)
+    return found
 
 
 def calls(beans: Sequence[Mapping[str, Any]]) -> Counter[str]:
