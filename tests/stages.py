@@ -65,7 +65,7 @@ STAGES: Mapping[str, Stage] = {
         (
             *_spark("closures", "damage", "examples", "importing", "inspecting", "merging_in_full", "preflight"),
             *_spark("replicating", "rescaling", "restarts", "rewinding", "seeking", "source_names", "state_defaults"),
-            *_spark("gaps", "strangers", "warm_state"),
+            *_spark("gaps", "strangers", "warm_state", "ways_of_starting"),
             *_of(
                 "system/spark/test_supervised",
                 "a_declared_job",
