@@ -207,6 +207,14 @@ ZOO: list[Program] = [
         refusal=NOT_BELOW,
         command="spark-submit --conf spark.sql.streaming.checkpointLocation={base}/mine",
     ),
+    Program(
+        name="checkpoint_by_builder",
+        group=SINKS,
+        expected=lines,
+        promised="refused",
+        refusal=NOT_BELOW,
+        command="python",
+    ),
     Program(name="checkpoint_removed", group=SINKS, expected=lines, promised="refused", refusal=f"{NOT_BELOW}|{LINE}"),
     Program(name="name_with_slash", group=SINKS, expected=lines, promised="refused", refusal="cannot be the name"),
     Program(
@@ -243,6 +251,7 @@ ZOO: list[Program] = [
         expected=lines,
         command="spark-submit --py-files {zoo}/programs/rules/zoo_rules.py",
     ),
+    Program(name="launcher", group=SINKS, expected=lines, command="python"),
     Program(name="batch_append", group=BATCHES, expected=lines, promised="told", note=AGAIN),
     Program(
         name="batch_append_nameless", group=BATCHES, expected=lines, promised="told", command="python", note=COUNTED
@@ -267,6 +276,8 @@ ZOO: list[Program] = [
     Program(name="complete_mode", group=BATCHES, expected=totals, progress=last_numbers),
     Program(name="available_now", group=TRIGGERS, expected=lines, ends=True),
     Program(name="available_now_loop", group=TRIGGERS, expected=lines, command="python"),
+    Program(name="for_a_while", group=TRIGGERS, expected=lines, ends=True, command="python"),
+    Program(name="sql_view", group=STATE, expected=ids),
     Program(name="union", group=STATE, expected=twice(lines), folders=("a", "b")),
     Program(name="stream_join", group=STATE, expected=ids, folders=("a", "b")),
     Program(name="outer_join", group=STATE, expected=joined, folders=("a", "b"), flush=True),
@@ -277,6 +288,9 @@ ZOO: list[Program] = [
     Program(name="session_again", group=SESSIONS, expected=lines, command="python"),
     Program(name="query_added", group=SESSIONS, expected=in_parts(a=lines, b=lines), parts=True),
     Program(name="query_removed", group=SESSIONS, expected=in_parts(b=lines), read=only_part("b")),
+    Program(
+        name="started_in_threads", group=SESSIONS, expected=in_parts(a=lines, b=lines), parts=True, command="python"
+    ),
     Program(name="query_restarted", group=SESSIONS, expected=lines),
     Program(
         name="two_queries_one_output",
