@@ -130,5 +130,5 @@ oldest: install  ## a few tests with the oldest Spark, the oldest Python and the
 places: install  ## jobs on a real YARN whose drivers are killed, in client and cluster mode: some minutes
 	$(BIN)/python -m pytest tests/system/places/on_yarn.py
 
-zoo: install  ## 67 programs as people write them, killed at drawn points: an hour or two; make zoo ZOO='--kills 2 nameless'
+zoo: install  ## 72 programs as people write them, killed at drawn points: an hour or two; make zoo ZOO='--kills 2 nameless'
 	$(BIN)/python -m tests.system.zoo $(ZOO)
