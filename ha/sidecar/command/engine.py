@@ -40,7 +40,7 @@ from ha.program import end_file, exit_codes
 from ha.program.engine_state import EngineState
 from ha.program.files import write
 from ha.sidecar.command.guard import GROUP_GRACE_S, JVM_ENDED, die_with
-from ha.sidecar.command.spark_submit import SUBMIT, options_of
+from ha.sidecar.command.spark_submit import SUBMIT, options_of, python_variables
 from leader.errors import InvalidSettings
 from store.clock import now
 
@@ -111,6 +111,7 @@ class Engine:
         """Start nothing yet; raises as :func:`parts` does."""
         self._jvm_command, self._command = parts(command, os.environ)
         self._path, self._state = state, EngineState()
+        self._variables = python_variables(command, os.environ, state.with_name(f"{state.name}.modules"))
         self._strategy = settings.restarts(random.random, UNSET_STRATEGY)
         self._asked, self._woken = False, os.eventfd(0)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -202,7 +203,7 @@ class Engine:
     def _start_program(self) -> None:
         self._start_at = FOREVER
         self._note(starts=self._state.starts + 1)
-        environment = {**os.environ, **self._environment, "HA_ENGINE": str(self._state.starts)}
+        environment = {**os.environ, **self._variables, **self._environment, "HA_ENGINE": str(self._state.starts)}
         prepare = partial(die_with, os.getpid())
         self._program = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, env=environment, preexec_fn=prepare  # noqa: PLW1509

@@ -3,11 +3,15 @@
 A guard watches over processes of its own host. With ``--deploy-mode cluster`` the driver runs on another one.
 """
 
+import os
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from leader.errors import InvalidSettings
+from store.traits import traits
 
 SUBMIT = "spark-submit"
 DEPLOY_MODE = "spark.submit.deployMode"
@@ -76,6 +80,28 @@ def options_of(words: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
         found.append((name, words[place] if apart and place < len(words) else value))
         place += apart
     return found, min(place, len(words))
+
+
+def python_variables(command: Sequence[str], environment: Mapping[str, str], copies: Path) -> dict[str, str]:
+    """Return what ``spark-submit`` gives to its Python program: the Python of its workers, and its modules' places.
+
+    Those are the local files of ``--py-files``; modules that are no archives are copied into a directory, ``copies``.
+    """
+    # As Spark's PythonRunner and SparkSubmit do it.
+    options = _options(command) or []
+    said = {name: _settings(options, None, name)[0] for name in ("spark.pyspark.python", "spark.submit.pyFiles")}
+    named = dict(options).get("--py-files") or said["spark.submit.pyFiles"] or ""
+    places = []
+    for each in filter(None, (each.strip() for each in named.split(","))):
+        path = Path(urlsplit(each).path)
+        for found in sorted(path.parent.glob(path.name)) if traits(each).local else ():
+            if found.suffix == ".py":
+                copies.mkdir(exist_ok=True)
+                shutil.copy(found, copies)
+            places.append(str(copies if found.suffix == ".py" else found.absolute()))
+    python = {"PYSPARK_PYTHON": said["spark.pyspark.python"]} if said["spark.pyspark.python"] else {}
+    others = filter(None, [environment.get("PYTHONPATH")])
+    return {**python, **({"PYTHONPATH": os.pathsep.join(dict.fromkeys([*places, *others]))} if places else {})}
 
 
 def properties_of(file: Path) -> dict[str, str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.sidecar.command.spark_submit import check_place, default_files, deploy_mode
+from ha.sidecar.command.spark_submit import check_place, default_files, deploy_mode, python_variables
 from leader.errors import InvalidSettings
 
 CLUSTER = "spark.submit.deployMode"
@@ -74,3 +74,21 @@ def test_where_paths_are_that_name_no_file_system(tmp_path: Path) -> None:
     assert default_files(["python", "orders.py"], file, lambda: hadoop) == "hdfs://b:8020"
     assert default_files(["python", "orders.py"], None, lambda: hadoop) == "hdfs://c:8020"
     assert default_files(["python", "orders.py"], None, dict) == ""
+
+
+def test_the_program_has_the_modules_and_the_workers_python_that_spark_submit_gives(tmp_path: Path) -> None:
+    """As Spark's ``PythonRunner``: also before a session is built."""
+    for name in ("rules.zip", "more-1.egg", "one.py", "two.py", "other.txt"):
+        (tmp_path / name).write_text(name)
+    copies, others = tmp_path / "copies", {"PYTHONPATH": "/others"}
+
+    def of(command: str, environment: dict[str, str]) -> dict[str, str]:
+        return python_variables(command.replace("@", str(tmp_path)).split(), environment, copies)
+
+    found = of("spark-submit --py-files @/rules.zip,file:@/one.py,file://@/t*.py,hdfs://n/a.zip a.py", others)
+    assert found == {"PYTHONPATH": f"{tmp_path}/rules.zip:{copies}:/others"}
+    assert sorted(each.name for each in copies.iterdir()) == ["one.py", "two.py"]
+    conf = "spark-submit --conf spark.submit.pyFiles=@/more-1.egg --conf spark.pyspark.python=p a.py"
+    assert of(conf, {}) == {"PYTHONPATH": f"{tmp_path}/more-1.egg", "PYSPARK_PYTHON": "p"}
+    for command in ("spark-submit a.py --py-files @/rules.zip", "python a.py", "spark-submit --py-files @/no.zip a.py"):
+        assert of(command, others) == {}
