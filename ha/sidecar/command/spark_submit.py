@@ -89,19 +89,22 @@ def python_variables(command: Sequence[str], environment: Mapping[str, str], cop
     """
     # As Spark's PythonRunner and SparkSubmit do it.
     options = _options(command) or []
-    said = {name: _settings(options, None, name)[0] for name in ("spark.pyspark.python", "spark.submit.pyFiles")}
-    named = dict(options).get("--py-files") or said["spark.submit.pyFiles"] or ""
+    python, modules = (
+        next(filter(None, _settings(options, None, name)), "")
+        for name in ("spark.pyspark.python", "spark.submit.pyFiles")
+    )
+    named = dict(options).get("--py-files") or modules
     places = []
     for each in filter(None, (each.strip() for each in named.split(","))):
-        path = Path(urlsplit(each).path)
-        for found in sorted(path.parent.glob(path.name)) if traits(each).local else ():
+        file = Path(urlsplit(each).path)
+        for found in sorted(file.parent.glob(file.name)) if traits(each).local else ():
             if found.suffix == ".py":
                 copies.mkdir(exist_ok=True)
                 shutil.copy(found, copies)
             places.append(str(copies if found.suffix == ".py" else found.absolute()))
-    python = {"PYSPARK_PYTHON": said["spark.pyspark.python"]} if said["spark.pyspark.python"] else {}
     others = filter(None, [environment.get("PYTHONPATH")])
-    return {**python, **({"PYTHONPATH": os.pathsep.join(dict.fromkeys([*places, *others]))} if places else {})}
+    path = os.pathsep.join(dict.fromkeys([*places, *others])) if places else ""
+    return {name: value for name, value in (("PYSPARK_PYTHON", python), ("PYTHONPATH", path)) if value}
 
 
 def properties_of(file: Path) -> dict[str, str]:

@@ -90,5 +90,8 @@ def test_the_program_has_the_modules_and_the_workers_python_that_spark_submit_gi
     assert sorted(each.name for each in copies.iterdir()) == ["one.py", "two.py"]
     conf = "spark-submit --conf spark.submit.pyFiles=@/more-1.egg --conf spark.pyspark.python=p a.py"
     assert of(conf, {}) == {"PYTHONPATH": f"{tmp_path}/more-1.egg", "PYSPARK_PYTHON": "p"}
+    (tmp_path / "conf").write_text(f"spark.pyspark.python p\nspark.submit.pyFiles={tmp_path}/rules.zip\n")
+    of_file = of("spark-submit --properties-file @/conf a.py", {})
+    assert of_file == {"PYTHONPATH": f"{tmp_path}/rules.zip", "PYSPARK_PYTHON": "p"}
     for command in ("spark-submit a.py --py-files @/rules.zip", "python a.py", "spark-submit --py-files @/no.zip a.py"):
         assert of(command, others) == {}
