@@ -104,8 +104,7 @@ def test_a_namenode_that_is_killed_takes_no_job_of_the_other_along(roots: list[s
             assert (code, found[roots[1]]["jobs"]) == (1, None)
             assert stays in found[roots[0]]["jobs"]  # type: ignore[operator]
 
-            other.start("namenode-1")
-            other.wait_ready("namenode-1")
+            other.up()  # until its DataNode takes files for the NameNode that is back
             assert eventually(client, goes)
         assert leads.is_leader()
 
