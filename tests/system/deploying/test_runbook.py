@@ -20,7 +20,7 @@ import pytest
 from ha.sandbox import Sandbox
 from store.files import Files
 from tests.limits import HANGS_S, killed
-from tests.system.spark.helpers import eventually, files_of
+from tests.system.spark.helpers import eventually, files_of, rows_below
 
 pytestmark = [
     pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200),
@@ -87,19 +87,7 @@ class Walk:
 
     @property
     def rows(self) -> Counter[str]:
-        def walk(files: Files, folder: str) -> Iterator[str]:
-            for entry in files.list(folder):
-                path = f"{folder}/{entry.name}"
-                if entry.is_directory:
-                    yield from walk(files, path)
-                elif path.endswith(".txt"):
-                    yield from files.read(path, 1000).decode().splitlines()
-
-        with files_of(self.base) as do:
-            try:
-                return do(lambda files: Counter(walk(files, "out")))
-            except Exception:  # noqa: BLE001  # nothing is there yet, or it is being moved
-                return Counter()
+        return rows_below(self.base, "out", ".txt", lambda data: data.decode().splitlines())
 
     def does(self, page: str, command: str, *more: str, code: int = 0) -> str:
         """Give a command of a page, with answers for a person's; returns what it says."""

@@ -28,7 +28,7 @@ from ha.sandbox import Sandbox
 from store.files import Files
 from tests.limits import HANGS_S
 from tests.system.deploying.hosts import STORES, Host, Unavailable, end, hosts
-from tests.system.spark.helpers import eventually, files_of
+from tests.system.spark.helpers import eventually, files_of, rows_below
 
 pytestmark = [
     pytest.mark.hdfs, pytest.mark.zookeeper, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900),
@@ -51,6 +51,7 @@ class Steps:
     build: str
     install: str
     settings: str
+    doctor: str
     run: str
     look: str
     program: str
@@ -62,10 +63,10 @@ class Steps:
         commands, found = re.subn(r"zk1:2181\S*", zookeeper, commands)
         assert found == 1
         program = block("python", "ha.spark.lead(").replace("hdfs://nameservice1", files)
-        settings, run, look = (line.partition("  #")[0].rstrip() for line in commands.splitlines())
+        settings, doctor, run, look = (line.partition("  #")[0].rstrip() for line in commands.splitlines())
         build, place, install = block("", "pip wheel", "docs/installation.md").splitlines()
         install = install.replace(f"{place.rpartition(' ')[2]}/bin/", "")
-        return cls(build, install, settings, run, look, program)
+        return cls(build, install, settings, doctor, run, look, program)
 
 
 def test_the_readme_has_the_commands_that_are_run_here() -> None:
@@ -73,6 +74,7 @@ def test_the_readme_has_the_commands_that_are_run_here() -> None:
     assert "pip wheel" in steps.build
     assert "pip install" in steps.install
     assert steps.settings == "export HA_FILES=hdfs://elsewhere:1/x/ha HA_ZOOKEEPER=elsewhere:2"
+    assert steps.doctor == "ha host doctor"
     assert steps.run.startswith("ha run orders ")
     assert steps.look == "ha job leader orders"
     compile(steps.program, "orders.py", "exec")
@@ -144,20 +146,11 @@ def put(place: str, name: str, line: str) -> None:
 
 
 def counted(place: str) -> Counter[str]:
-    def walk(files: Files, folder: str) -> Iterator[str]:
-        for entry in files.list(folder):
-            path = f"{folder}/{entry.name}"
-            if entry.is_directory:
-                yield from walk(files, path)
-            elif path.endswith(".parquet"):
-                data = files.read(path, 1_000_000)
-                yield from pyarrow.parquet.read_table(io.BytesIO(data)).column("value").to_pylist()
+    def read(data: bytes) -> list[str]:
+        values: list[str] = pyarrow.parquet.read_table(io.BytesIO(data)).column("value").to_pylist()
+        return values
 
-    with files_of(place) as do:
-        try:
-            return do(lambda files: Counter(walk(files, "out/orders")))
-        except Exception:  # noqa: BLE001  # nothing is there yet, or it is being moved
-            return Counter()
+    return rows_below(place, "out/orders", ".parquet", read)
 
 
 def test_a_job_under_ha_on_two_hosts_by_the_readme_alone(pair: list[Host], place: str, sandbox: Sandbox) -> None:
@@ -169,6 +162,7 @@ def test_a_job_under_ha_on_two_hosts_by_the_readme_alone(pair: list[Host], place
         prepare(host)
         (host.folder / "orders.py").write_text(steps.program)
         done(host, steps.build, steps.install, seconds=INSTALL_S, folder="hybrid-ha")
+        assert "failed " not in done(host, steps.settings, steps.doctor, seconds=ASK_S)
     with ExitStack() as stack:
         sidecars = {host.name: stack.enter_context(Sidecar(host, steps)) for host in pair}
         eventually(lambda: counted(place)["before"], DRIVER_S)

@@ -2,7 +2,8 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from ha.hook import guarding
 from ha.leadership.leadership import Leadership
 from leader.layout.names import LeaderDirectory
 from store.bounded import BoundedFiles
+from store.errors import StoreError
 from store.files import Files
 from store.local import LocalFiles
 from store.open import open_files
@@ -31,6 +33,24 @@ def files_of(uri: str) -> Iterator[Callable[[Callable[[Files], T]], T]]:
     """Open the file system of a root; yields a function that executes operations on it."""
     with open_files(uri) as files:
         yield lambda operation: files.call("test", operation, PATIENCE_S)
+
+
+def rows_below(uri: str, folder: str, ends: str, read: Callable[[bytes], Iterable[str]]) -> Counter[str]:
+    """Return the rows of an output's files whose names end so; none if it is not there yet, or is being moved."""
+
+    def walk(files: Files, folder: str) -> Iterator[str]:
+        for entry in files.list(folder):
+            path = f"{folder}/{entry.name}"
+            if entry.is_directory:
+                yield from walk(files, path)
+            elif path.endswith(ends):
+                yield from read(files.read(path, 1_000_000))
+
+    with files_of(uri) as do:
+        try:
+            return do(lambda files: Counter(walk(files, folder)))
+        except StoreError:
+            return Counter()
 
 
 def fence(leadership: Leadership) -> None:
