@@ -133,6 +133,10 @@ def _facts(found: JobStory, silence: str, *, wide: bool) -> Iterator[tuple[str, 
         yield "program", f"{by}: {' '.join(stored.command)}" if wide else by
     else:
         yield "program", "none is stored: each sidecar runs a command of its own"
+    if row.program:
+        yield "runs", row.program
+    if (hour := row.last_hour) is not None:
+        yield "last hour", f"failures: {hour.failures}, takeovers: {hour.takeovers}"
     for each in found.batches:
         rows = f", {each.rows_per_second:,.1f} rows/s" if each.rows_per_second is not None else ""
         more = f", {cell(each.rows)} rows in {cell(each.duration_ms)} ms, state rows {cell(each.state_rows)}"

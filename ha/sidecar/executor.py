@@ -222,6 +222,8 @@ class Executor:
             self._post(events.Started(run, granted=granted))
             if leader is not None and command.again:
                 self._store.keep_rest(leader)
+            if leader is not None:
+                self._in_order(lambda: self._store.started(leader))
         finally:
             self._starting = False
 

@@ -29,17 +29,20 @@ class RunningNote:
 
     def __init__(self, job: str, contender: str, running: Running) -> None:
         self._job, self._contender, self.running = job, contender, running
+        self.version = 0  # the stored one that the leader was last said to run; 0 for a command of the sidecar's own
         self._told: tuple[Running, Running] | None = None
         self._places = SourcePlaces(running.files)
 
-    def lead(self, directory: FencedDirectory) -> None:
+    def lead(self, directory: FencedDirectory, version: int = 0) -> None:
         """Say what runs from now on; what standbys would run is said by them again. One list while nothing changes."""
-        names, mine = [each.name for each in directory.list()], self.running.entry()
+        running = msgspec.structs.replace(self.running, program=f"version {version}") if version else self.running
+        names, mine = [each.name for each in directory.list()], running.entry()
         for each in names:
             if each.startswith((RUNS, WOULD)) and each != mine:
                 directory.delete(each)
         if mine not in names:
             directory.make_folder(mine)
+        self.version = version
 
     def stand_by(self, files: Files) -> None:
         """Compare with what the leader runs, and with what the checkpoints say of their sources: a few lists."""

@@ -125,6 +125,16 @@ class StoreWork:
         """Set the job's state to RUNNING."""
         self._status.restart(leader)
 
+    def started(self, leader: LeaderDirectory) -> None:
+        """Say what runs, if it is another version now; no call otherwise."""
+        if self._note is not None and self._note.version != self._program().version:
+            self._say_what_runs(leader)
+
+    def _say_what_runs(self, leader: LeaderDirectory) -> None:
+        if self._note is not None:
+            with suppress(StoreError, NotLeader):  # the next start, or the next leadership, says it
+                self._note.lead(self.directory(leader), self._program().version)
+
     def keep(self, command: do.KeepException) -> None:
         """Keep a failure, in the background."""
         more, lines = ("", "") if command.dump else self._last_words()
@@ -162,9 +172,7 @@ class StoreWork:
     def _take_part(self, leader: LeaderDirectory) -> None:
         self._status.keep_failures(leader)
         self._answers(leader)
-        if self._note is not None:
-            with suppress(StoreError, NotLeader):  # the next leadership says it
-                self._note.lead(self.directory(leader))
+        self._say_what_runs(leader)
         if self._publisher is not None:  # which shows them as well
             self._publisher.begin(leader)
         else:

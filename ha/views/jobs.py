@@ -8,6 +8,7 @@ import msgspec
 from ha.views.ages import at_time
 from ha.views.leases import Leases, steady
 from leader.errors import NoLeader, Unreadable
+from leader.job import grants
 from leader.job.admin import JobAdmin
 from leader.job.failed_attempts import FailedAttempts
 from leader.job.fenced_directory import FencedDirectory
@@ -15,14 +16,17 @@ from leader.job.status import Status, pick
 from leader.layout.bar import bars
 from leader.layout.checkpoint import Checkpoint, CheckpointEntry
 from leader.layout.information import Record
-from leader.layout.names import CHECKPOINTS, check_job, unguarded_in
+from leader.layout.names import CHECKPOINTS, EXCEPTIONS, HISTORY, check_job, unguarded_in
 from leader.layout.pause import Pause, present
 from leader.layout.running import contradiction, others, runs
 from store.errors import PermissionDenied, StoreError
+from store.files import Entry
 
 UNREACHABLE = "unreachable"  # in place of the lease of a job whose root does not answer
 NOT_YOURS = "not-yours"  # in place of the lease of a job whose directory this user may not read
 DAMAGED = "damaged"  # in place of the lease of a job whose record holds none
+
+HOUR_S = 3600.0
 
 
 class JobPause(msgspec.Struct, frozen=True):
@@ -67,6 +71,13 @@ class OtherCommand(msgspec.Struct, frozen=True):
     why: str
 
 
+class LastHour(msgspec.Struct, frozen=True):
+    """How often a job failed, and was taken over, in the last hour; at most as many failures as are kept."""
+
+    failures: int
+    takeovers: int
+
+
 class JobSummary(msgspec.Struct, frozen=True):
     """One job.
 
@@ -91,6 +102,8 @@ class JobSummary(msgspec.Struct, frozen=True):
         unguarded: number of its queries that no takeover goes on with, as its driver or sidecar has seen.
         repeated: number of those that are not exactly once: a takeover may repeat rows of theirs.
         others: standbys whose takeover would change what the job does.
+        program: what its leader runs, or ran: a stored version, or the name of a program; null if nobody has said it.
+        last_hour: null if it has neither failed nor been taken over.
     """
 
     job: str
@@ -110,6 +123,8 @@ class JobSummary(msgspec.Struct, frozen=True):
     unguarded: int = 0
     repeated: int = 0
     others: tuple[OtherCommand, ...] = ()
+    program: str | None = None
+    last_hour: LastHour | None = None
 
 
 def summaries(admin: JobAdmin, leases: Leases) -> list[JobSummary]:
@@ -128,7 +143,7 @@ def summaries(admin: JobAdmin, leases: Leases) -> list[JobSummary]:
 
 
 def summary(admin: JobAdmin, job: str, leases: Leases) -> JobSummary:
-    """Return a job at a glance. Costs the NameNode four lists; while it is RESTARTING, one or two more."""
+    """Return a job at a glance. Costs the NameNode four lists; after a failure or a takeover some more, for an hour."""
     # NoLeader: also if its record holds no lease. NotLeader: leaders kept claiming the job meanwhile.
     return steady(lambda: _look(admin, check_job(job), leases))
 
@@ -140,7 +155,7 @@ def _look(admin: JobAdmin, job: str, leases: Leases) -> JobSummary:
     found = pick(names)
     newest = newest_of(each.name for each in checkpoints)
     # A checkpoint is an old entry with a new name: only the folder's time tells when that was.
-    contenders = leases.contenders(admin, job)
+    contenders, running = leases.contenders(admin, job), runs(names)
     changed = max((each.modified_ms for each in entries if each.name == CHECKPOINTS), default=0)
     return JobSummary(
         job,
@@ -159,6 +174,8 @@ def _look(admin: JobAdmin, job: str, leases: Leases) -> JobSummary:
         _barred(record),
         *unguarded_in(names),
         _others(names, lease.contender if lease.held else None, contenders),
+        running.program or None if running is not None else None,
+        _last_hour(directory, entries),
     )
 
 
@@ -200,6 +217,19 @@ def _others(names: Iterable[str], holder: str | None, contenders: list[str] | No
         return ()
     here = [each for each in found if each[0] != holder and (contenders is None or each[0] in contenders)]
     return tuple(OtherCommand(name, contradiction(name, would, present)) for name, would in sorted(here))
+
+
+def _last_hour(directory: FencedDirectory, entries: Iterable[Entry]) -> LastHour | None:
+    """Count what is new in the folders that have changed in this hour; of the others no list is made."""
+    since_ms = (time.time() - HOUR_S) * 1000
+    changed = {each.name for each in entries if each.name in (EXCEPTIONS, HISTORY) and each.modified_ms >= since_ms}
+    failed = directory.list(EXCEPTIONS) if EXCEPTIONS in changed else ()
+    granted = grants.read(directory.list(HISTORY)) if HISTORY in changed else ()
+    found = LastHour(
+        sum(each.modified_ms >= since_ms for each in failed),
+        sum(each.at_ms >= since_ms and each.epoch > 1 for each in granted),
+    )
+    return found if found != LastHour(0, 0) else None
 
 
 def _barred(record: Record) -> tuple[BarredContender, ...]:

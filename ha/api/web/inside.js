@@ -41,7 +41,19 @@ function report(found) {
   return [el("p", {}, said), table(batches, [...found.batches].reverse(), true), rows.length ? table(stores, rows, true) : null].filter((each) => each !== null);
 }
 
-export const isReplica = (job) => job.endsWith(".replica");
+const SUFFIX = ".replica";
+export const isReplica = (job) => job.endsWith(SUFFIX);
+export const sourceOf = (job) => (isReplica(job) ? job.slice(0, -SUFFIX.length) : job);
+
+// One line on how far a replica is.
+export async function distance(job) {
+  const found = await get(`/jobs/${encodeURIComponent(job)}/replica`);
+  const problem = found.queries.map((each) => each.problem).find(Boolean);
+  const behind = Math.max(0, ...found.queries.map((each) => each.behind));
+  if (found.promoted) return "This replica was promoted.";
+  if (!found.replicated) return "No process replicates it now.";
+  return problem || (behind ? `The replica is ${behind} ${behind === 1 ? "batch" : "batches"} behind.` : "The replica has all batches.");
+}
 
 export async function replica(job) {
   try {

@@ -87,6 +87,7 @@ export class JobPage {
       ["Contenders", row.contenders === null ? "not known" : row.contenders.join(", ") || "none"],
     ];
     if (row.since) facts.splice(1, 0, ["For", age(row.since)]);
+    if (row.program) facts.push(["Runs", row.program]);
     this.tell();
     this.facts.replaceChildren(...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value ?? "-"))));
   }

@@ -2,29 +2,42 @@
 
 import { get } from "/api.js";
 import { age, badge, el, kind, rank, rate } from "/dom.js";
+import { distance, isReplica, sourceOf } from "/inside.js";
 
 const AGAIN_MS = 200; // between two drawings at least: of a thousand jobs some change every second
 const MOST_WHYS = 10; // jobs in trouble whose cause is asked for: each costs some fifteen calls of a store
+const ASK_AGAIN_MS = 10000; // after a request that failed, and for how far a replica is
+const OFTEN = 3; // failures in an hour from which on a job is in trouble, even if each restart helped for a while
 
 const NEEDS = [["overdue", (row) => (row.overdue ? 1 : 0)], ["failures in a row", (row) => row.next_try?.failures], ["not guarded", (row) => row.unguarded], ["not exactly once", (row) => row.repeated], ["paused", (row) => (row.paused ? 1 : 0)], ["barred", (row) => row.barred.length], ["standbys with another command", (row) => row.others.length]];
 const notes = (row) => NEEDS.map(([said, count]) => [said, count(row)]).filter(([, count]) => count);
 
+const counted = (number, one) => (number ? [`${number} ${one}${number === 1 ? "" : "s"}`] : []);
+const hour = ({ last_hour: found }) => (found ? [...counted(found.failures, "failure"), ...counted(found.takeovers, "takeover")] : []);
+
 // Label, cell, what it is sorted by, and style.
 const COLUMNS = [
-  ["Job", (row) => el("a", { href: `#/jobs/${encodeURIComponent(row.job)}` }, row.job), (row) => row.job, "name"],
+  ["Job", (row) => el("span", {}, el("a", { href: `#/jobs/${encodeURIComponent(row.job)}` }, row.job), row.program ? el("span", { class: "program" }, row.program) : null), (row) => row.job, "name"],
   ["State", (row) => el("span", {}, badge(row.state), notes(row).map(([said, count]) => el("span", { class: "note" }, count > 1 ? `${count} ${said}` : said)), row.since ? el("span", { class: "note" }, "for ", age(row.since)) : null),
     (row) => worst(row), "state-of"],
   ["Leader", (row) => row.holder || el("span", { class: "soft" }, row.last_holder ? `none; last ${row.last_holder}` : "none"), (row) => row.holder || ""],
-  ["Epoch", (row) => row.epoch, (row) => row.epoch, "number"],
+  ["Last hour", (row) => hour(row).join(", ") || "-", (row) => (row.last_hour ? row.last_hour.failures + row.last_hour.takeovers : 0)],
+  ["Epoch", (row) => row.epoch, (row) => row.epoch, "number wide"],
   ["Lease", (row) => row.lease, (row) => row.lease],
-  ["Newest checkpoint", (row) => age(row.checkpoint_at), (row) => row.checkpoint_at || ""],
+  ["Checkpoint", (row) => age(row.checkpoint_at), (row) => row.checkpoint_at || ""],
   ["Rows a second", (row) => rate(row.rows_per_second), (row) => row.rows_per_second ?? -1, "number"],
   ["Contenders", (row) => (row.contenders === null ? "not known" : row.contenders.join(", ") || "none"), (row) => (row.contenders || []).length, "wide"],
 ];
 
-const trouble = (row) => row.overdue || ["damaged", "unreachable"].includes(row.lease) || kind(row.state) === "bad" || (row.next_try && row.next_try.failures > 1);
+const trouble = (row) => row.overdue || ["damaged", "unreachable"].includes(row.lease) || kind(row.state) === "bad" || (row.next_try && row.next_try.failures > 1) || row.last_hour?.failures >= OFTEN;
 const worst = (row) => (trouble(row) ? 0 : rank(row.state));
 const by = (one, other) => (typeof one === "number" ? one - other : String(one ?? "").localeCompare(String(other ?? "")));
+
+async function cause(job) {
+  const found = await get(`/jobs/${encodeURIComponent(job)}/story`);
+  const failure = found.last_failure;
+  return failure ? `${failure.class}: ${failure.message}` : found.said[0] || "";
+}
 
 export class JobList {
   constructor(main) {
@@ -73,29 +86,45 @@ export class JobList {
     this.chips.replaceChildren(...[...states].filter(([name, count]) => count || name === this.state).map(([name, count]) => el("button", {
       type: "button", "aria-pressed": String(name === this.state), onclick: () => { this.state = name; this.draw(); },
     }, `${name || "all"} ${count}`)));
-    const shown = all.filter((row) => this.fits(row)).sort((a, b) => (this.down ? -1 : 1) * by(this.column[2](a), this.column[2](b)) || a.job.localeCompare(b.job));
+    const shown = all.filter((row) => this.fits(row)).sort((a, b) => this.order(a, b));
     this.count.textContent = shown.length === all.length ? said : `${shown.length} of ${said}`;
     this.none.hidden = shown.length > 0;
     this.none.textContent = all.length ? "No job is like that." : "No job has used this root yet.";
     COLUMNS.forEach((each, number) => this.heads[number].setAttribute("aria-sort", each !== this.column ? "none" : this.down ? "descending" : "ascending"));
     this.told(all);
     this.place(shown.map((row) => this.row(row)));
-    shown.filter(trouble).slice(0, MOST_WHYS).forEach((row) => this.ask(row));
+    [...shown.filter(trouble), ...shown.filter((row) => isReplica(row.job) && !trouble(row))].slice(0, MOST_WHYS).forEach((row) => this.ask(row));
     for (const job of this.drawn.keys()) if (!this.rows.has(job)) this.drawn.delete(job);
-    for (const [job] of this.whys) if (!this.rows.has(job) || !trouble(this.rows.get(job))) this.whys.delete(job);
+    for (const [job] of this.whys) if (!this.rows.has(job) || !(isReplica(job) || trouble(this.rows.get(job)))) this.whys.delete(job);
   }
 
-  // Of a job in trouble: its last failure, or else the first sentence of `ha job show`.
+  // A replica stands below its job, and both stand where the worse of them belongs.
+  order(one, other) {
+    const value = (row) => {
+      const pair = [sourceOf(row.job), `${sourceOf(row.job)}.replica`].map((job) => this.rows.get(job)).filter(Boolean);
+      return this.column === COLUMNS[1] ? Math.min(...pair.map(worst)) : this.column[2](pair[0]);
+    };
+    const source = sourceOf(one.job).localeCompare(sourceOf(other.job));
+    return (this.down ? -1 : 1) * (by(value(one), value(other)) || (this.column === COLUMNS[0] ? source : 0)) || source || isReplica(one.job) - isReplica(other.job);
+  }
+
+  // Of a job in trouble: its last failure, or else the first sentence of `ha job show`. Of a replica: how far it is.
   async ask(row) {
-    const of = JSON.stringify([row.state, row.epoch, row.next_try, row.lease]);
+    const of = JSON.stringify([row.state, row.epoch, row.next_try, row.lease, row.last_hour]);
     const known = this.whys.get(row.job) || { of: "", why: "" };
     if (known.of === of) return;
     this.whys.set(row.job, { of, why: known.why });
-    const found = await get(`/jobs/${encodeURIComponent(row.job)}/story`).catch(() => null);
-    if (!found) return; // the stream says what is wrong
-    const failure = found.last_failure;
-    this.whys.set(row.job, { of, why: failure ? `${failure.class}: ${failure.message}` : found.said[0] || "" });
+    const found = await (trouble(row) ? cause(row.job) : distance(row.job)).catch(() => null); // the stream says what is wrong
+    if (found !== null) this.whys.set(row.job, { of, why: found });
+    if (found === null || !trouble(row)) setTimeout(() => this.forget(row.job, of), ASK_AGAIN_MS);
     this.event("", null); // it is drawn with the next one
+  }
+
+  forget(job, of) {
+    const known = this.whys.get(job);
+    if (!this.body.isConnected || known?.of !== of) return;
+    this.whys.set(job, { of: "", why: known.why });
+    this.event("", null);
   }
 
   // Contenders announce themselves in ZooKeeper alone, so they are not known while it does not answer.

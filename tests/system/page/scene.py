@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from ha.sidecar.running_note import RunningNote
 from ha.spark.replication.report import REPORT, ReplicaReport, ReplicatedQuery, encoded
 from ha.spark.supervision.states import Graph, GraphQuery, ShownQuery, States
 from ha.spark.supervision.supervisor import QueryState
@@ -17,6 +18,7 @@ from leader.job.status import JobStatus, Status
 from leader.job.versioned_files import VersionedFiles, graph_of
 from leader.layout.checkpoint import Metadata
 from leader.layout.names import GRAPH, HISTORY
+from leader.layout.running import Running
 from store.bounded import BoundedFiles
 from tests.unit.ha.checkpoints.simulated_spark import ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import until_batch
@@ -48,6 +50,7 @@ def arrange(root: Path, files: BoundedFiles) -> None:
     orders = admin.directory("orders")
     advance(orders, Status.RUNNING)
     past(root, orders)
+    RunningNote("orders", "a", Running.of([], "")).lead(orders, 3)
     queries(orders)
     failures(root, orders)
     published = Checkpoints(orders)

@@ -28,6 +28,7 @@ SHOTS = os.environ.get("SCREENSHOTS", "")
 
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 900}
+PATIENT: Any = {"timeout": PATIENCE_S * 1000}
 
 
 @pytest.fixture(scope="module")
@@ -84,15 +85,19 @@ def picture(page: Any, name: str, *, whole: bool = True) -> None:
 def test_all_jobs_at_a_glance_trouble_first(visit: Any, jobs: Path) -> None:
     page = visit()
     page.wait_for_selector("td.name a")
-    assert page.locator("td.name").all_inner_texts() == ["clicks", "payments", "orders", "reports"]
+    assert page.locator("td.name a").all_inner_texts() == ["clicks", "payments", "orders", "reports"]
+    assert page.locator("td.name .program").all_inner_texts() == ["version 3"]
+    hours = page.locator("td[data-label='Last hour']").all_inner_texts()
+    assert hours == ["1 failure", "-", "2 failures, 2 takeovers", "-"]
     assert page.locator("td .state").all_inner_texts() == ["FAILED", "SUSPENDED", "RUNNING", "FINISHED"]
     assert page.title() == "(2) Hybrid HA"
     assert page.locator(".stores").inner_text() == f"{jobs.as_uri()} · no ZooKeeper"
     assert page.locator("td[data-label='Rows a second']").all_inner_texts() == ["-", "-", "8,950", "-"]
-    sync_api.expect(page.locator(".why")).to_have_count(2, timeout=PATIENCE_S * 1000)
+    sync_api.expect(page.locator(".why")).to_have_count(2, **PATIENT)
     failed, suspended = page.locator(".why").all_inner_texts()
     assert failed == f"CommandFailed: It has ended with 1, ten times in a row: {EVIL}"
     assert "no process leads it since" in suspended
+    assert page.evaluate("(each => each.scrollWidth <= each.clientWidth)(document.querySelector('.scroll'))")
     picture(page, "jobs")
 
 
@@ -101,23 +106,23 @@ def test_a_job_among_hundreds_is_found(visit: Any, jobs: Path) -> None:
     for number in range(300):
         led.claim(f"job-{number:04d}", "http://10.0.0.8:4040")
     page = visit()
-    sync_api.expect(page.locator("tbody tr")).to_have_count(304, timeout=PATIENCE_S * 1000)
+    sync_api.expect(page.locator("tbody tr")).to_have_count(304, **PATIENT)
     assert "304 jobs" in page.locator("[role=status]:not(#live)").inner_text()
     picture(page, "jobs-thousand", whole=False)
     page.locator("input[type=search]").fill("0042")
-    sync_api.expect(page.locator("tbody tr")).to_have_count(1, timeout=PATIENCE_S * 1000)
+    sync_api.expect(page.locator("tbody tr")).to_have_count(1, **PATIENT)
     assert page.locator("td.name").all_inner_texts() == ["job-0042"]
     page.locator("input[type=search]").fill("no such job")
     page.wait_for_selector("text=No job is like that.")
     page.locator("input[type=search]").fill("")
     page.locator("button", has_text="trouble").click()
-    sync_api.expect(page.locator("tbody tr")).to_have_count(2, timeout=PATIENCE_S * 1000)
+    sync_api.expect(page.locator("tbody tr")).to_have_count(2, **PATIENT)
     assert page.locator("td.name").all_inner_texts() == ["clicks", "payments"]
     page.locator("button", has_text="all 304").click()
     page.locator("th button", has_text="Job").click()
     page.locator("th button", has_text="Job").click()
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("Job")
-    assert page.locator("td.name").first.inner_text() == "reports"
+    assert page.locator("td.name a").first.inner_text() == "reports"
 
 
 LOOKS: dict[str, dict[str, Any]] = {"desktop": {}, "phone": {"viewport": PHONE}, "dark": {"color_scheme": "dark"}}
@@ -202,9 +207,44 @@ def test_a_replica_says_how_far_it_is(visit: Any, served: Served, jobs: Path) ->
     assert page.locator("#replica").count() == 0
 
 
+def test_a_replica_stands_below_its_job_and_says_how_far_it_is(visit: Any, served: Served, jobs: Path) -> None:
+    replica(jobs, served.stores.files)
+    page = visit()
+    names = page.locator("td.name a")
+    sync_api.expect(names).to_have_text(["clicks", "payments", "orders", "orders.replica", "reports"], **PATIENT)
+    assert page.locator("tr:has-text('orders.replica') .why").inner_text() == EVIL
+    page.locator("th button", has_text="Job").click()
+    page.locator("th button", has_text="Job").click()
+    sync_api.expect(names).to_have_text(["reports", "payments", "orders", "orders.replica", "clicks"], **PATIENT)
+    Led(jobs).release("orders.replica")
+    page.wait_for_selector("tr:has-text('orders.replica') .why:has-text('No process replicates it now.')")
+
+
+def test_what_was_not_answered_is_asked_again(visit: Any) -> None:
+    page = visit("#/jobs/reports")
+    page.clock.install()
+    refused = list[str]()
+
+    def refuse_once(route: Any) -> None:
+        if refused:
+            route.continue_()
+        else:
+            refused.append(route.request.url)
+            route.fulfill(status=404, json={"detail": "It is not known now."})
+
+    page.route("**/jobs/clicks/story", refuse_once)
+    with page.expect_response(lambda answer: answer.status == 404):
+        page.evaluate("location.hash = '#/'")
+    page.wait_for_selector(".why")  # of the other job
+    page.clock.fast_forward(15_000)
+    page.wait_for_selector(".why:has-text('It has ended with 1')")
+    assert len(refused) == 1
+
+
 def test_the_list_fits_a_phone(visit: Any) -> None:
     page = visit(viewport=PHONE)
     page.wait_for_selector("td.name a")
+    sync_api.expect(page.locator(".why")).to_have_count(2, **PATIENT)
     picture(page, "jobs-phone")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

@@ -93,6 +93,8 @@ def test_of_one_job_it_says_which_parts_have_changed(listen: Any, quick: Path) -
     (leader,) = (quick / "orders").iterdir()
     (leader / "exceptions").mkdir()
     (leader / "exceptions" / "1-00000000").write_text("{}")
+    name, said = stream.next()
+    assert (name, said["last_hour"]) == ("job", {"failures": 1, "takeovers": 0})
     assert stream.next() == ("changed", {"job": "orders", "parts": ["exceptions"]})
 
 

@@ -79,6 +79,8 @@ def test_list_history_and_checkpoint(led: Path, cli: CommandLine) -> None:
             "unguarded": 0,
             "repeated": 0,
             "others": [],
+            "program": None,
+            "last_hour": None,
         }
     ]
     assert "orders" in cli("job list").out

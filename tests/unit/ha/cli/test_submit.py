@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.ha.cli.test_pausing import asked
+from tests.unit.ha.cli.test_pausing import asked, listed
 from tests.unit.ha.cli.test_status import LASTING, command
 from tests.unit.ha.noting import NOTES, STAYS, Notes
 from tests.unit.ha.noting import run as given
@@ -59,6 +59,8 @@ def test_an_upgrade_and_a_roll_back_are_a_submit_and_a_restart(workplace: Workpl
     assert notes.until(2, leader)[:2] == ("a", "two")
     assert notes.all()[1][3] == 1, "the epoch stays"
     assert command(workplace, leader)["version"] == 2
+    wait_until(lambda: listed(workplace)["program"] == "version 2", what="the list says what runs")
+    assert "runs        version 2" in asked(workplace, "job", "show", "orders")
     assert "version 3 is the newest one" in asked(workplace, "job", "submit", "orders", "--version", "1")
     asked(workplace, "job", "restart", "orders")
     assert notes.until(3, leader)[:2] == ("a", "one")

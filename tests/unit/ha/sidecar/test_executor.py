@@ -42,6 +42,7 @@ class Called:
         store: Any = SimpleNamespace(
             failures=SimpleNamespace(show_wait=note("wait")),
             running=note("running"),
+            started=note("started"),
             show_told=note("show"),
             keep=note("keep"),
             keep_rest=note("keep_rest"),
@@ -65,10 +66,11 @@ def test_a_start_takes_the_newest_program_and_the_excluded_hosts_and_ends_the_wa
     made.executor.carry_out(do.StartCommand(1, LEADER, again=True, waited=True))
     assert made.command.program == "new"
     start = ("start", 1, LEADER, ["h1", "h2"])
-    assert made.calls == [("running", LEADER), start, ("wait", LEADER, 0.0), ("keep_rest", LEADER)]
+    said = ("started", LEADER)
+    assert made.calls == [("running", LEADER), start, ("wait", LEADER, 0.0), ("keep_rest", LEADER), said]
     assert made.posted == [events.Started(1)]
     made.executor.carry_out(do.StartCommand(2, LEADER))
-    assert made.calls[4:] == [("start", 2, LEADER, ["h1", "h2"])]
+    assert made.calls[5:] == [("start", 2, LEADER, ["h1", "h2"]), said]
 
 
 def test_restarts_and_failures_are_counted() -> None:

@@ -1,6 +1,7 @@
 """A job at a glance: its state as people see it, when its checkpoints changed, and what a look costs the NameNode."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,18 +12,21 @@ import pytest
 from ha.api.events import look
 from ha.config.settings import Settings
 from ha.config.stores import Stores
+from ha.sidecar.running_note import RunningNote
 from ha.views.ages import at_time
-from ha.views.jobs import summaries, summary
+from ha.views.jobs import HOUR_S, LastHour, summaries, summary
 from ha.views.leases import Leases
 from leader.errors import Fenced, InvalidName, NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.checkpoints import Checkpoints
+from leader.job.exceptions import Exceptions
 from leader.job.fenced_directory import LOOKS
 from leader.job.status import JobStatus, Status
 from leader.layout.checkpoint import Metadata
 from leader.layout.names import CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY
+from leader.layout.running import Running
 from store.local import LocalFiles
-from tests.unit.ha.led import Led
+from tests.unit.ha.led import Led, session
 
 
 @pytest.fixture
@@ -131,6 +135,7 @@ def two_jobs(led: Led, tmp_path: Path) -> None:
         (leader,) = (tmp_path / "jobs" / job).iterdir()
         for folder in (CHECKPOINTS, EXCEPTIONS, GRAPH, HISTORY):
             (leader / folder).mkdir(exist_ok=True)
+            os.utime(leader / folder, (1_000_000_000,) * 2)
 
 
 @pytest.fixture
@@ -149,6 +154,43 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_job_at_a_glance_costs_four_lists(admin: JobAdmin, leases: Leases, listed: list[str]) -> None:
     assert summary(admin, "orders", leases).epoch == 1
     assert len(listed) == 4
+
+
+def test_the_last_hour_is_counted_where_something_has_changed(
+    admin: JobAdmin, leases: Leases, led: Led, tmp_path: Path, listed: list[str]
+) -> None:
+    assert summary(admin, "orders", leases).last_hour is None
+    led.claim("orders", "a:1")
+    directory = admin.directory("orders")
+    for epoch, reason, ago in ((1, "new", 60), (2, "expired", 60), (2, "adopted", 10)):
+        line = tmp_path / "jobs" / directory.at(f"{HISTORY}/{epoch:010d}-{session(epoch)}~{reason}~a")
+        line.mkdir(parents=True)
+        os.utime(line, (time.time() - ago,) * 2)
+    assert summary(admin, "orders", leases).last_hour == LastHour(0, 1), "the first start is no takeover"
+    kept = Exceptions(directory)
+    kept.add("exit-3", "It is of a while ago.")
+    (old,) = (tmp_path / "jobs" / directory.at(EXCEPTIONS)).iterdir()
+    os.utime(old, (time.time() - HOUR_S - 60,) * 2)
+    kept.add("exit-3", "It is new.")
+    listed.clear()
+    assert summary(admin, "orders", leases).last_hour == LastHour(1, 1)
+    assert len(listed) == 6
+    for folder in (EXCEPTIONS, HISTORY):
+        os.utime(tmp_path / "jobs" / directory.at(folder), (time.time() - HOUR_S - 60,) * 2)
+    listed.clear()
+    assert (summary(admin, "orders", leases).last_hour, len(listed)) == (None, 4)
+
+
+def test_what_runs_is_what_the_leader_has_said(admin: JobAdmin, leases: Leases, led: Led) -> None:
+    del led
+    assert summary(admin, "orders", leases).program is None
+    note = RunningNote("orders", "a", Running.of(["spark-submit", "/srv/orders.py"], ""))
+    note.lead(admin.directory("orders"))
+    assert summary(admin, "orders", leases).program == "orders.py"
+    stored = RunningNote("orders", "a", Running.of([], ""))
+    for version in (3, 4):
+        stored.lead(admin.directory("orders"), version)
+        assert summary(admin, "orders", leases).program == f"version {version}"
 
 
 @pytest.mark.usefixtures("two_jobs")
