@@ -23,6 +23,10 @@ class FileSinks:
     def __init__(self) -> None:
         self._of: dict[str, str] = {}  # the directory of each query, by its name or id; by "" of one that is started
 
+    def forget(self, query: str) -> None:
+        """Forget where a query of that name wrote: it is about to be started once more, perhaps elsewhere."""
+        self._of.pop(query, None)
+
     def begun(self, query: str) -> None:
         """Note the id of the query without a name that was asked about last, and has started."""
         if "" in self._of:
@@ -45,7 +49,6 @@ class FileSinks:
         # checkpoint: its directory; empty for a new one.
         # runs: whether a query of that name does.
         # copies: whether the checkpoint is a copy of one that may have come further.
-        self._of.pop(query, None)
         with suppress(Exception):  # py4j's: then the start says what is wrong
             folders = _Folders(*hadoop())
             place = folders.of_table(table, path) if table else folders.path(path)

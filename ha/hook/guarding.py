@@ -189,11 +189,11 @@ def _ask(writer: Any, guard: Guard, place: Any, *, table: bool) -> str:
     elsewhere = unguarded(name, location, guard.checkpoints)
     why = elsewhere or _lost(writer, said.format, said.mode)
     ours = said.format == "ha" or _publishes(said.function)
-    query = called(name)
     writer.ha_watched.told.discard(name)
+    writer.ha_watched.sinks.forget(name)
     dropped = _dropped(said, table=table) if ours else _skipped(writer, said, name, place, guard, table=table)
     if refused := why if (why and ours) or (elsewhere and name and not location) else dropped:
-        raise guard.refuse(f"{query} is not started: {refused}")
+        raise guard.refuse(f"{called(name)} is not started: {refused}")
     if said.format == "memory" and why and not elsewhere:  # a checkpoint of its name would bar each further start
         writer.option("checkpointLocation", f"{guard.checkpoints}/{uuid.uuid4()}")
     if said.format == "ha":

@@ -107,6 +107,14 @@ def test_queries_without_a_name_are_told_apart() -> None:
     assert ask("") == "", "the first one has ended"
 
 
+def test_one_that_did_not_start_is_not_taken_for_the_next_one() -> None:
+    store, sinks = Store(), FileSinks()
+    assert sinks.fault(store.hadoop, "", "/out", "", bool) == ""
+    sinks.forget("")  # the next one is asked about: it writes to something else
+    sinks.begun("id-2")
+    assert sinks.fault(store.hadoop, "named", "/out", "", bool) == ""
+
+
 def test_two_queries_that_run_do_not_share_a_directory() -> None:
     store, sinks, running = Store(), FileSinks(), {"a"}
 

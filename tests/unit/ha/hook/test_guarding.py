@@ -242,11 +242,13 @@ def test_what_sparks_file_sink_would_drop_is_refused(
 
     watched = change(sys.modules[guarding.WRITERS])
     monkeypatch.setattr(watched, "queries", {})
-    monkeypatch.setattr(watched, "sinks", SimpleNamespace(fault=fault))
+    forgotten = list[str]()
+    monkeypatch.setattr(watched, "sinks", SimpleNamespace(fault=fault, forget=forgotten.append))
     writer = made()
     with pytest.raises(Refused, match="not started: its batches would be dropped") if asked else nullcontext():
         getattr(writer, "toTable" if "tableName" in start else "start")(**start)
     assert seen == [asked] * bool(asked)
+    assert forgotten == [asked[0] if asked else "q"], "where it wrote before, if it did, does not count"
     assert not told
 
 
@@ -261,7 +263,7 @@ def test_in_a_dry_run_the_guard_of_a_program_that_leads_knows_that_checkpoints_a
 
     watched = change(sys.modules[guarding.WRITERS])
     monkeypatch.setattr(watched, "guards", [Guard(HERE, lambda *_: None, copies=True), *watched.guards])
-    monkeypatch.setattr(watched, "sinks", SimpleNamespace(fault=fault))
+    monkeypatch.setattr(watched, "sinks", SimpleNamespace(fault=fault, forget=str))
     writer: Any = Writer()
     writer.format("text").queryName("q").start("/out")
     assert copied == [True]
