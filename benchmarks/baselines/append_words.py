@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ha.config.stores import open_history
 from ha.history.events import Completed
-from ha.history.history import open_history
 from store.bounded import BoundedFiles
 from store.clock import now
 from store.errors import NotFound, StoreError

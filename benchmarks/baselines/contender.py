@@ -23,8 +23,8 @@ from benchmarks.baselines import election
 from benchmarks.baselines.command import Command
 from ha.config.settings import Settings
 from ha.config.sources import load
+from ha.config.stores import open_history
 from ha.history.events import Believed, Granted, Published, Ran, Revoked
-from ha.history.history import open_history
 from leader.errors import InvalidName, InvalidSettings
 from leader.layout.names import check_job
 from store.clock import now

@@ -32,8 +32,8 @@ from benchmarks.baselines.curator import Curator, connected, error_name
 from ha.config.log_setup import configure
 from ha.config.settings import Settings
 from ha.config.sources import load
+from ha.config.stores import open_history
 from ha.history.events import LookedUp
-from ha.history.history import open_history
 from store.clock import now
 
 MAX_BLOCKED = 8  # Lookups through Curator that may wait for ZooKeeper at once; further ones wait for these

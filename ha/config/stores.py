@@ -6,7 +6,6 @@ from typing import Any
 from ha.config.settings import Settings
 from ha.config.snapshot_dir import snapshot_directory
 from ha.history.events import History
-from ha.history.history import open_history
 from ha.placement.place import SEPARATOR, roots_of
 from leader.errors import InvalidSettings
 from leader.layout.names import LeaderDirectory
@@ -130,6 +129,15 @@ class Stores:
             self.zookeeper.close(0.0 if none else CLOSE_TIMEOUT_S)
         self.files.close()
         self.history.close()
+
+
+def open_history(folder: str, name: str) -> History:
+    """Return the history of a contender, or of a process that looks up; without a folder nothing is recorded."""
+    if not folder:
+        return History()
+    from ha.history.recorder import Recorder  # noqa: PLC0415  # only a process that records pays for it
+
+    return Recorder(folder, name)
 
 
 def _watch_ticket() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ha.config.stores import open_history
 from ha.history.events import (
     Believed,
     CheckpointsRead,
@@ -26,7 +27,6 @@ from ha.history.events import (
     decode,
     load,
 )
-from ha.history.history import open_history
 from ha.history.recorder import Recorder
 from leader.contender.participant import Belief
 from leader.election.events import Grant, HandOverRequested, Log, Publish, Revoke, Suspect, Tick
