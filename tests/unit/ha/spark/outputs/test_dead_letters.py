@@ -2,7 +2,7 @@
 
 import pytest
 
-from ha.outputs.letter_budget import LetterBudget
+from ha.spark.outputs.dead_letters import LetterBudget
 from leader.errors import InvalidSettings
 
 
