@@ -1,8 +1,14 @@
 """The HTTP API of a daemon, sidecar or agent: what the stores say of jobs, what this process does, and the web page."""
 
+import os
+import socket
+from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from typing import Any, Literal
 
+import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -11,11 +17,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
-from ha.api import logs, probes, requests
+from ha.api import requests
 from ha.api.events import Events
 from ha.api.hosts import Hosts
 from ha.api.leaders import Leaders
-from ha.api.operations import PREFIX, document, encoded, routes
+from ha.api.operations import PREFIX, Operation, document, encoded, routes
 from ha.api.own_processes import OwnProcesses
 from ha.api.process import ApiStores, StatusSource
 from ha.api.reads import Reads
@@ -24,6 +30,8 @@ from ha.listening.access import Access
 from ha.listening.problems import of_exception, problem
 from ha.listening.server import HttpServer
 from ha.listening.tokens import Role
+from ha.program import output_log
+from leader.layout.names import check_job
 
 WHAT = "The HTTP API"
 
@@ -47,6 +55,8 @@ PAGE_HEADERS = {
 }
 """The browser is to load nothing from elsewhere, to run no script of a document, and to show the page in no frame."""
 
+LOG_BYTES = 256 << 10  # the most of an answer: the end of the log
+
 
 class HttpApi:
     """Serves on a thread of its own, so that a slow client never delays the contender."""
@@ -66,12 +76,12 @@ class HttpApi:
         self._events = Events(self._stores, reads)
         self._own = OwnProcesses(self._stores, access.savepoint_roots)
         offered = [
-            *probes.operations(process),
+            *probe_operations(process),
             *reads.operations(),
             *requests.operations(self._stores, access.savepoint_roots),
             *self._own.operations(),
             *Hosts(self._stores).operations(),
-            *logs.operations(shown=access.tokens.wanted),
+            *log_operations(shown=access.tokens.wanted),
             *self._events.operations(),
             *(leaders.operations() if leaders is not None else ()),
         ]
@@ -139,3 +149,97 @@ def _version() -> str:
 async def _file(request: Request) -> Response:
     content, kind = PAGE[request.scope["path"]]
     return Response(content, headers=PAGE_HEADERS, media_type=kind)
+
+
+# --- probes
+
+
+class Well(msgspec.Struct, frozen=True):
+    """The process is well; ``jobs`` is the number of those that it contends for."""
+
+    jobs: int
+    status: Literal["ok"] = "ok"
+
+
+class ProbeRole(msgspec.Struct, frozen=True):
+    """The role of this process in a job."""
+
+    job: str
+    role: Literal["leader", "standby"]
+    epoch: int | None
+
+
+def probe_operations(process: StatusSource) -> list[Operation]:
+    """Return the probes of a process: they ask no store and need no token."""
+
+    def alive(_: Request) -> Well:
+        return Well(len(process.statuses()))
+
+    def ready(_: Request) -> Well:
+        found = process.statuses()
+        refused = [f"{job}: {each['not_eligible']}" for job, each in sorted(found.items()) if each["not_eligible"]]
+        if refused:
+            raise HTTPException(503, " ".join(refused))
+        return Well(len(found))
+
+    def role(wanted: Literal["leader", "standby"], request: Request) -> ProbeRole:
+        status = _chosen(process.statuses(), request.query_params.get("job", ""))
+        if status["not_eligible"] and not status["is_leader"]:
+            raise HTTPException(503, status["not_eligible"])
+        found: Literal["leader", "standby"] = "leader" if status["is_leader"] else "standby"
+        if found != wanted:
+            raise HTTPException(503, f"{status['job']}: this process is the {found}, not the {wanted}.")
+        return ProbeRole(status["job"], found, status["epoch"])
+
+    said: dict[Literal["leader", "standby"], str] = {
+        "leader": "200 while this process leads the job, else 503.",
+        "standby": "200 while this process stands by for the job and could lead it, else 503.",
+    }
+    return [
+        Operation("/livez", alive, "Whether the process lives: its contender's thread answers.", Well, probe=True),
+        Operation("/readyz", ready, "Whether it could lead every job that it contends for.", Well, probe=True),
+        *(
+            Operation(f"/{name}", partial(role, name), text, ProbeRole, refusals=(404,), probe=True, query=("job",))
+            for name, text in said.items()
+        ),
+    ]
+
+
+def _chosen(statuses: Mapping[str, dict[str, Any]], job: str) -> dict[str, Any]:
+    if job:
+        if job not in statuses:
+            raise HTTPException(404, f"This process does not contend for job {job!r}.")
+        return statuses[job]
+    if len(statuses) != 1:
+        known = ", ".join(sorted(statuses)) or "none"
+        raise HTTPException(404, f"Name the job, as in ?job=orders. The jobs of this process: {known}.")
+    return next(iter(statuses.values()))
+
+
+# --- logs
+
+
+class JobLog(msgspec.Struct, frozen=True):
+    """The end of the newest run's log on a host."""
+
+    host: str
+    path: str
+    text: str
+
+
+def log_operations(*, shown: bool) -> list[Operation]:
+    """Return the log of a job's command on this host; without any tokens it is refused: programs print secrets."""
+
+    def newest(request: Request) -> JobLog:
+        job, host = check_job(request.path_params["job"]), socket.gethostname()
+        if not shown:
+            raise HTTPException(403, "A program's output may hold secrets: set http_read_tokens, and send a token.")
+        if not (runs := output_log.runs(job)):
+            raise HTTPException(404, f"No run of job {job!r} is kept on {host}, the host of this process.")
+        with runs[-1].open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(0, end - LOG_BYTES))
+            return JobLog(host, str(runs[-1]), file.read(LOG_BYTES).decode(errors="replace"))
+
+    path, summary = f"{PREFIX}/jobs/{{job}}/logs", "The newest output of its command on the host of this process."
+    return [Operation(path, newest, summary, JobLog, refusals=(400, 403, 404))]

@@ -1,22 +1,26 @@
-"""Probes: what load balancers and supervisors see of a process, without a token."""
+"""Probes, without a token, and the end of a program's log, for holders of one."""
 
 import importlib.metadata
+import socket
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
+from ha.api.http_api import LOG_BYTES
+from ha.program import output_log
 from tests.unit.ha.api.serving import OPERATE, Served, status
 
-PATHS = ("/livez", "/readyz", "/leader", "/standby")
+PROBES = ("/livez", "/readyz", "/leader", "/standby")
+LOGS = "/api/v1/jobs/orders/logs"
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_the_leader_is_the_leader_and_not_the_standby(served: Served, method: str) -> None:
     served.contends["orders"] = status("orders", leads=True, epoch=7)
-    assert [served.ask(method, path, token="")[0] for path in PATHS] == [200, 200, 200, 503]
+    assert [served.ask(method, path, token="")[0] for path in PROBES] == [200, 200, 200, 503]
     served.contends["orders"] = status("orders", leads=False)
-    assert [served.ask(method, path, token="")[0] for path in PATHS] == [200, 200, 503, 200]
+    assert [served.ask(method, path, token="")[0] for path in PROBES] == [200, 200, 503, 200]
 
 
 def test_the_answer_says_the_role(served: Served) -> None:
@@ -71,3 +75,36 @@ def test_a_process_that_runs_from_its_sources_serves_as_well(tmp_path: Path) -> 
         assert served.get("/api/v1/openapi.json")[1]["info"]["version"] == "unknown"
     finally:
         served.close()
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def test_the_end_of_the_newest_run_is_shown(served: Served, state: Path) -> None:
+    path = output_log.new("orders", 1, state / "link")
+    path.write_text("x" * LOG_BYTES + "the end\n")
+    assert served.get(LOGS)[1] == {
+        "host": socket.gethostname(),
+        "path": str(path),
+        "text": "x" * (LOG_BYTES - 8) + "the end\n",
+    }
+
+
+@pytest.mark.usefixtures("state")
+def test_without_a_run_it_says_so(served: Served) -> None:
+    code, said = served.get(LOGS)
+    assert (code, "No run of job 'orders' is kept on" in said["detail"]) == (404, True)
+
+
+def test_it_is_shown_to_holders_of_a_token_alone(served: Served, state: Path) -> None:
+    output_log.new("orders", 1, state / "link")
+    assert served.ask("GET", LOGS, token="")[0] == 401
+    open_to_all = Served()
+    try:
+        code, said = open_to_all.get(LOGS)
+        assert (code, "set http_read_tokens" in said["detail"]) == (403, True)
+    finally:
+        open_to_all.close()
