@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ha.groups.moving import mover as module
-from ha.groups.moving import preconditions
+from ha.groups.moving import steps
 from ha.groups.moving.mover import ROUNDS, SMALL_S
 from ha.groups.moving.steps import look
 from ha.placement.place import Pointer
@@ -152,10 +152,10 @@ def test_a_job_stays_for_half_an_hour_by_the_clock_of_its_root(roots: Roots, sou
         mover(Process(roots), roots).move(source)
     (arrived,) = [each for each in (roots.drivers[target].path / JOB).iterdir() if each.name.startswith("arrived")]
     at = arrived.stat().st_mtime
-    os.utime(arrived, (at - preconditions.REST_S + 60, at - preconditions.REST_S + 60))
+    os.utime(arrived, (at - steps.REST_S + 60, at - steps.REST_S + 60))
     with pytest.raises(Invalid, match="stays for 1 min more"):
         mover(Process(roots), roots).move(source)
-    os.utime(arrived, (at - preconditions.REST_S - 1, at - preconditions.REST_S - 1))
+    os.utime(arrived, (at - steps.REST_S - 1, at - steps.REST_S - 1))
     mover(Process(roots), roots).move(source)
     whole(roots, source)
     assert not [each for each in roots.drivers[source].list(JOB) if Pointer.parse(each.name)]
@@ -176,12 +176,10 @@ def test_its_home_learns_where_it_went(roots: Roots) -> None:
 def test_outputs_that_are_published_by_renames_keep_a_job_on_its_file_system(roots: Roots, source: str) -> None:
     leader, _ = held(roots.drivers[source])
     (roots.drivers[source].path / JOB / leader.name / "out" / "daily").mkdir(parents=True)
-    assert preconditions.outputs(Process(roots).group.roots[source], JOB, leader.name) == ["daily"]
-    assert "'daily' is published by renames on hdfs://ns1" in preconditions.bound(
-        ["daily"], "hdfs://ns1/ha", "hdfs://ns2/ha"
-    )
-    assert preconditions.bound(["daily"], "hdfs://ns1/ha", "hdfs://ns1/other") == ""
-    assert preconditions.bound([], "hdfs://ns1/ha", "hdfs://ns2/ha") == ""
+    assert steps.outputs(Process(roots).group.roots[source], JOB, leader.name) == ["daily"]
+    assert "'daily' is published by renames on hdfs://ns1" in steps.bound(["daily"], "hdfs://ns1/ha", "hdfs://ns2/ha")
+    assert steps.bound(["daily"], "hdfs://ns1/ha", "hdfs://ns1/other") == ""
+    assert steps.bound([], "hdfs://ns1/ha", "hdfs://ns2/ha") == ""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "bound", lambda *_: "its output 'daily' stays")
         with pytest.raises(Invalid, match=r"cannot move from .*: its output 'daily' stays"):
