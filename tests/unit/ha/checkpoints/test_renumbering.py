@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.contents import Unreadable, operator_stores, state_ids
 from ha.checkpoints.layouts import Layout
-from ha.checkpoints.renumbered_tree import RenumberedTree, check_plan
 from ha.checkpoints.renumbering import Doubt, match, renumbered_path, rewritten
 from ha.checkpoints.schemas import Field, StateSchema
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import Condition, judged
 from ha.spark.checkpoint_tools.copying import Staging
+from ha.spark.checkpoint_tools.importing import RenumberedTree, check_plan
 from store.errors import Invalid
 from store.open import open_files
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS, ROCKSDB_IDS

@@ -9,8 +9,8 @@ import pytest
 from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.inputs import files_since
 from ha.checkpoints.trees import Tree
-from ha.spark.checkpoint_tools import gone_inputs as module
-from ha.spark.checkpoint_tools.gone_inputs import GoneInputs, gone_inputs
+from ha.spark.checkpoint_tools import rewinding
+from ha.spark.checkpoint_tools.rewinding import GoneInputs, gone_inputs
 from store.bounded import BoundedFiles
 from store.errors import PermissionDenied
 from store.open import open_files
@@ -66,6 +66,6 @@ def test_what_cannot_be_looked_for_is_said_to_be_unknown(tmp_path: Path, monkeyp
     assert gone_inputs(refused, "file:///jobs", uris(tmp_path, "a", "b")) == GoneInputs(2, unknown=2)
     assert gone_inputs(opened, "hdfs://names/jobs", uris(tmp_path, "a")) == GoneInputs(1, unknown=1), "another host's"
     assert gone_inputs(opened, "file:///jobs", ["s3a://bucket/in/a"]) == GoneInputs(1, unknown=1)
-    monkeypatch.setattr(module, "MOST_FOLDERS", 1)
+    monkeypatch.setattr(rewinding, "MOST_FOLDERS", 1)
     read = [*uris(tmp_path / "a", "1"), *uris(tmp_path / "b", "1", "2")]
     assert gone_inputs(opened, "file:///jobs", read) == GoneInputs(3, 1, f"{tmp_path.as_uri()}/a/1", 2)
