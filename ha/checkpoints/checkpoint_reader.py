@@ -10,8 +10,7 @@ from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.closure import Closure, Contents, Parsed, Wanted
 from ha.checkpoints.contents import LINEAGE_BYTES, rebuilt_log
 from ha.checkpoints.name_check import by_names
-from ha.checkpoints.start import start
-from ha.checkpoints.state_versions import closure
+from ha.checkpoints.state_versions import closure, start
 from ha.checkpoints.trees import Tree
 from store.errors import NotFound
 from store.files import Entry
@@ -63,7 +62,7 @@ class CheckpointReader:
         return self._side_by_side([closure(files, each, self._parsed, begun=begun) for each in sorted({*batches})])
 
     def start(self, files: CheckpointFiles) -> Closure:
-        """Return what a start of the query as it lies reads, or misses; see :mod:`ha.checkpoints.start`."""
+        """Return what a start of the query as it lies reads, or misses; see :func:`start`."""
         return self.run(start(files, self._parsed))
 
     def by_names(self, files: CheckpointFiles, batches: Iterable[int]) -> list[Closure]:

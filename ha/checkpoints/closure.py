@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ha.checkpoints import contents, source_logs
+from ha.checkpoints import contents
 from ha.checkpoints.check_sums import check_hadoop, hadoop_sums
 from ha.checkpoints.checkpoint_files import CheckpointFiles, SourceLog, Store
 from ha.checkpoints.contents import Altered, Offsets, OperatorStores, Unreadable
@@ -24,6 +24,8 @@ Wanted = frozenset[str]  # paths of small files whose contents are asked for
 Contents = Mapping[str, bytes | None]  # of files; None if there is no such file any more. Of a changelog only the head
 Parsed = dict[str, Any]  # small files, parsed, by path
 Asking = Generator[Wanted, Contents, "Closure"]
+
+_TIME_DIGITS = 13  # of milliseconds since 1970: fewer are a part of a time, and Spark would count from another one
 
 
 class Closure(msgspec.Struct, frozen=True):
@@ -179,7 +181,7 @@ class Closing:
         """Add the logs of all sources, up to the entry that their offset names, in ``path``, or the whole log."""
         for number, offset in own_logs(offsets.sources, self._names.sources).items():
             log, used = self._names.source(number), contents.log_offset(offset)
-            of_files = source_logs.is_of_files(log)
+            of_files = bool(log.compacted) or len(log.entries) > 1  # others write one entry at most
             if used is None and offset is not None and of_files:
                 raise Hole(path, f"It names no entry of the log of source {number}.")
             if whole and (of_files or used is not None):
@@ -190,24 +192,32 @@ class Closing:
                 self._need_other(number, log, offset)
 
     def _need_log(self, folder: str, log: SourceLog, newest: int) -> None:
-        """Add the log of a file source up to an entry."""
-        found = source_logs.entries(folder, log, newest)
-        if found.missing:
-            raise Hole(found.missing, "It is missing, and no later log contains its entries.")
-        self._rebuilt |= found.rebuilt
-        for path in [*found.paths, *found.rebuilt.values()]:
-            if path in found.paths:
+        """Add the log of a file source up to an entry: its newest compacted entry, and all entries after it."""
+        base = max((each for each in log.compacted if each <= newest), default=None)
+        needed = range(0 if base is None else base + 1, newest + 1)
+        hole = next((each for each in needed if each not in log.entries), None)
+        later = [each for each in log.compacted if each > newest]
+        if hole is None:
+            paths = [*([] if base is None else [log.compacted[base]]), *(log.entries[each] for each in needed)]
+        elif later:
+            paths = [log.compacted[min(later)]]
+            self._rebuilt[f"{folder}/{newest}.compact"] = paths[0]
+        else:
+            raise Hole(f"{folder}/{hole}", "It is missing, and no later log contains its entries.")
+        for path in paths:
+            if hole is None:
                 self.need(path)
-            self._forms[path] = partial(source_logs.check_entry, size=self._names.sizes[path])
+            self._forms[path] = partial(_check_entry, size=self._names.sizes[path])
 
     def _need_other(self, source: str, log: SourceLog, offset: Any) -> None:
         """Add the log of another source. That of a rate source has a form; one that has no directory needs none."""
+        # Kafka does not read its log again once there is an offset; of others that is not known.
         for path in log.paths:  # where another source began, for instance
             self.need(path)
-        if source_logs.is_number(offset):
+        if isinstance(offset, int) and not isinstance(offset, bool):  # of a rate source
             if source in self._names.sources and not log.entries:
                 raise Hole(f"sources/{source}/0", "It is missing, and tells when the source began.")
-            self._forms |= dict.fromkeys(log.paths, source_logs.check_beginning)
+            self._forms |= dict.fromkeys(log.paths, _check_beginning)
 
     def check(self, forms: Mapping[str, Form] | None = None) -> Generator[Wanted, Contents, Parsed]:
         """Read these files, and those whose form is to be checked; returns what they say, by path."""
@@ -251,3 +261,19 @@ class Closing:
             self._parsed[path] = read
         found: T = self._parsed[path]
         return found
+
+
+def _check_entry(data: bytes, size: int) -> bool:
+    """Check an entry of a file source's log; if ``data`` is shorter than ``size``, only its head was read."""
+    contents.logged_files(data if len(data) >= size else data.rpartition(b"\n")[0])
+    return True
+
+
+def _check_beginning(data: bytes) -> bool:
+    """Check the entry of a rate source: a version, and a time."""
+    version, _, said = data.partition(b"\n")
+    if version != b"v1" or not said.isdigit():
+        raise Unreadable("It does not say when the source began." if data else "It is empty.")
+    if len(said) < _TIME_DIGITS:
+        raise Altered("It says that the source began in another century.")  # Spark takes any time
+    return True

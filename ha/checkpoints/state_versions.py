@@ -1,16 +1,23 @@
-"""State versions: which files of state a restart reads, in both formats. Pure; closure.py has the other files."""
+"""State versions: which files of state a restart reads, in both formats. Pure; closure.py has the other files.
 
+And what Spark reads first of a checkpoint as it lies, even if an older batch could be resumed.
+"""
+
+import re
 from collections.abc import Generator, Iterable, Mapping
 
 from ha.checkpoints import contents
+from ha.checkpoints.check_sums import hadoop_sums
 from ha.checkpoints.checkpoint_files import DEFAULT_STORE, CheckpointFiles, Store, StoreFiles, Version
-from ha.checkpoints.closure import Asking, Closing, Contents, Head, Hole, Parsed, Wanted
-from ha.checkpoints.contents import OperatorStores
+from ha.checkpoints.closure import Asking, Closing, Closure, Contents, Form, Head, Hole, Parsed, Wanted
+from ha.checkpoints.contents import Offsets, OperatorStores
 
 MOST_REPLAYED = 50  # changes after an older version that Spark takes in the place of a damaged one, by default
 
 # Operators that always have one partition; so has an aggregation without a key.
 SINGLE_PARTITION = frozenset({"globalLimit"})
+
+_OF_STATE = re.compile(r"state/.+/_metadata/\.(schema|metadata)\.crc")
 
 
 def closure(files: CheckpointFiles, batch: int, parsed: Parsed | None = None, *, begun: bool = False) -> Asking:
@@ -201,3 +208,46 @@ class ClosingWithState(Closing):
             self._keys[store] = found.keys
             for table, size in found.files.items():
                 self.need(f"{store.path}/{table}", size)
+
+
+def start(files: CheckpointFiles, parsed: Parsed | None = None) -> Generator[Wanted, Contents, Closure]:
+    """Read what a start reads; for :meth:`CheckpointReader.start`."""
+    # It reads ``metadata``, the newest offsets and those before, the newest commit, and each file source's whole log,
+    # whose newest entry may be of a batch that is not begun yet. The closure of the newest commit contains the rest.
+    # It returns a closure of the batch that Spark does next, which tells the first file that is missing or damaged.
+    begun, committed = files.begun, max(files.batches, default=-1)
+    batch = max(begun, committed + 1)
+    reading = Closing(files, batch, {} if parsed is None else parsed)
+    try:
+        yield from _read_start(reading, files, begun, committed)
+    except Hole as hole:
+        return reading.result(hole)
+    return reading.result()
+
+
+def _read_start(
+    reading: Closing, files: CheckpointFiles, begun: int, committed: int
+) -> Generator[Wanted, Contents, None]:
+    if begun < 0 > committed:
+        if "metadata" in files:
+            yield from reading.check({"metadata": contents.query_id})
+        return
+    newest = max(begun, committed)
+    forms: dict[str, Form] = {"metadata": contents.query_id, f"offsets/{newest}": contents.offsets}
+    if newest > 0:
+        forms[f"offsets/{newest - 1}"] = contents.offsets
+    if committed >= 0:
+        forms[f"commits/{committed}"] = contents.state_ids
+    said = yield from reading.check(forms)
+    if committed >= 0 and said[f"commits/{committed}"] and committed < begun - 1:
+        raise Hole(f"commits/{begun - 1}", "It is missing, and tells the ids of the state.")
+    written = {hadoop_sums(f"offsets/{begun + 1}"), hadoop_sums(f"commits/{max(begun, committed + 1)}")}
+    for sums in sorted(path for path in files.sizes if path in written or _OF_STATE.fullmatch(path)):
+        if (path := sums.removesuffix(".crc").replace("/.", "/")) not in files:
+            raise Hole(sums, f"It is left of {path}, which Spark cannot write as long as it is there: delete it.")
+    last: Offsets = said[f"offsets/{newest}"]
+    before: Offsets = said.get(f"offsets/{newest - 1}", last)
+    if len(before.sources) != len(last.sources) and not last.named:
+        raise Hole(f"offsets/{newest}", f"It has {len(last.sources)} sources, and there were {len(before.sources)}.")
+    reading.need_sources(last, f"offsets/{newest}", whole=True)
+    yield from reading.check()

@@ -7,8 +7,7 @@ from random import Random
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Asking, Closure
-from ha.checkpoints.start import start
-from ha.checkpoints.state_versions import closure
+from ha.checkpoints.state_versions import closure, start
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import Condition, Verified, verify, verify_contents
 from store.bounded import BoundedFiles

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from ha.checkpoints.checkpoint_files import CheckpointFiles
-from ha.checkpoints.start import start
-from ha.checkpoints.state_versions import closure
+from ha.checkpoints.state_versions import closure, start
 from tests.unit.ha.checkpoints.simulated_spark import FORMATS, HDFS, ROCKSDB_IDS
 from tests.unit.ha.checkpoints.test_closure import closed, given_files, names, until_batch
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.checkpoint_reader import CheckpointReader
 from ha.checkpoints.closure import Closure
-from ha.checkpoints.start import start
+from ha.checkpoints.state_versions import start
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import AGAIN_S, Condition, Verified, verify
 from store.open import open_files
