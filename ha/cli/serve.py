@@ -84,9 +84,8 @@ class _LocalServices:
         from ha.api.http_api import HttpApi  # noqa: PLC0415
         from ha.api.leaders import Leaders  # noqa: PLC0415
         from ha.config.server_access import access_of  # noqa: PLC0415
+        from ha.daemon.health import StoreOutages, Systemd, told  # noqa: PLC0415
         from ha.daemon.local_registry import LocalRegistry  # noqa: PLC0415
-        from ha.daemon.store_outages import StoreOutages  # noqa: PLC0415
-        from ha.daemon.systemd import Systemd, told  # noqa: PLC0415
 
         self._agent = agent_of(process.stores, process.reader, jobs, process.metrics)
         self._api: HttpApi | None = None

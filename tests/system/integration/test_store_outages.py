@@ -8,7 +8,7 @@ import pytest
 
 from ha.config.settings import Settings
 from ha.config.stores import Stores
-from ha.daemon.store_outages import StoreOutages
+from ha.daemon.health import StoreOutages
 from ha.listening import throttle
 from ha.sandbox import Sandbox
 from store.zookeeper import Connection

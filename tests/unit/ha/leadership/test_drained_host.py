@@ -17,7 +17,7 @@ from store.clock import now
 from store.errors import ConnectionLost, PermissionDenied, StoreError
 from store.files import Entry
 from store.local import LocalFiles
-from tests.unit.ha.daemon.test_eligibility import Later
+from tests.unit.ha.daemon.test_process import Later
 from tests.unit.ha.waiting import wait_until
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.daemon.eligibility import AGAIN_S, Eligibility
+from ha.daemon.process import AGAIN_S, Eligibility
 from leader.layout import tree
 from leader.timing import Timing
 from store.bounded import BoundedFiles
@@ -129,6 +129,6 @@ def test_an_installation_that_was_replaced_is_said_once(
 ) -> None:
     eligibility = Eligibility(Later(), files, Timing())  # type: ignore[arg-type]
     assert eligibility.obstacle("orders") is None
-    monkeypatch.setattr("ha.daemon.eligibility.replaced", lambda: "Start it anew.")
+    monkeypatch.setattr("ha.daemon.process.replaced", lambda: "Start it anew.")
     assert [eligibility.obstacle("orders") for _ in range(3)] == ["Start it anew."] * 3
     assert caplog.messages == ["orders: Start it anew."]

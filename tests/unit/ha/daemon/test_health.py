@@ -1,13 +1,20 @@
-"""Notices to systemd, over a real socket in its place."""
+"""Notices to systemd, over a real socket in its place; and what the log is told of a store that is away."""
 
+import logging
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from ha.daemon.systemd import LONGEST_PAUSE_S, Systemd
+from ha.config.settings import Settings
+from ha.config.stores import Stores
+from ha.daemon import health
+from ha.daemon.health import LONGEST_PAUSE_S, StoreOutages, Systemd
+from store.zookeeper import Connection
+from store.zookeeper.refusals import Reason
 from tests.lacks import no_descriptor_free
 from tests.patience import PATIENCE_S
 from tests.unit.ha.noting import STAYS, Notes, run
@@ -15,6 +22,39 @@ from tests.unit.ha.programs import Workplace
 from tests.unit.ha.waiting import wait_until
 
 LEADS = {"orders": {"is_leader": True}, "clicks": {"is_leader": False}}
+
+
+class PlayedZooKeeper:
+    """Its access list has refused something once; later it is away, and may refuse the login."""
+
+    started, session = False, None
+
+    def __init__(self) -> None:
+        self.state = Connection.CONNECTED
+        self.refusals = {**dict.fromkeys(Reason, 0), Reason.NOT_ALLOWED: 1}
+
+    def close(self, _: float) -> None: ...
+
+
+@pytest.mark.parametrize(("again", "why"), [(False, "no server has taken its session"), (True, "login-failed")])
+def test_what_was_refused_before_an_outage_is_not_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, again: bool, why: str
+) -> None:
+    monkeypatch.setattr(health, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(health, "CONNECTS_WITHIN_S", 0.001)
+    caplog.set_level(logging.WARNING, "ha")
+    played, looks = PlayedZooKeeper(), []
+    with closing(Stores(Settings.of(files=tmp_path.as_uri(), zookeeper="zk1:2181"))) as stores:
+        stores.zookeeper = played  # type: ignore[assignment]
+        outages = StoreOutages(stores)
+        monkeypatch.setattr(outages._session, "works", lambda: looks.append(1))
+        outages.start()
+        wait_until(lambda: bool(looks))
+        played.refusals = {**played.refusals, Reason.LOGIN_FAILED: int(again)}
+        played.state = Connection.LOST
+        wait_until(lambda: bool(caplog.messages))
+        outages.close()
+    assert caplog.messages == [f"ZooKeeper at zk1:2181 (`zookeeper`) does not work: {why}"]
 
 
 class Listening:
