@@ -9,8 +9,9 @@ from benchmarks.context import Context
 from benchmarks.drawing import dotted
 from benchmarks.result import Result, at_least, at_most, table
 from benchmarks.spark.sidecars import WARM
+from ha.drill.asking import STOP_GRACE
 from ha.drill.catalogue import DRILLS
-from ha.drill.catalogue.failing_queries import BATCH_TIMEOUT_S, STOP_GRACE
+from ha.drill.catalogue.failing_queries import BATCH_TIMEOUT_S
 from ha.drill.drill import Drill, Expected
 from ha.drill.fixture import Fixture, Setup
 from ha.drill.ha_provider import HYBRID, WORD_REGIONS, DrillJob

@@ -7,14 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ha.drill.fixture import FAULTS, Fixture
-from ha.drill.ha_provider import HYBRID
+from ha.drill.fixture import CONTENDERS, FAULTS, Fixture, Setup
+from ha.drill.ha_provider import HYBRID, WORD_REGIONS
 from ha.drill.judge import RECOVERY_SLACK_S, expected_words, wrong_words
+from ha.history.events import Ran
 from store.clock import now
 
 ASK_S = 60.0  # until a command has ended: on a busy machine, Python alone takes some seconds to start
 
 HA = ("python", "-m", "ha.cli")
+
+STOP_GRACE = {"stop_grace": 10.0}
+"""The default. A query that does not stop in time gives its region up; in a busy client of HDFS that takes seconds."""
+
+PATIENT = Setup(
+    settings=STOP_GRACE,
+    program=WORD_REGIONS,
+    others={"restart_strategy": "fixed-delay", "restart_attempts": "1000", "restart_delay": "1"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,19 @@ def _trouble(fixture: Fixture, query: str, what: str) -> Path:
 def heal(fixture: Fixture, query: str) -> None:
     """Let nothing go wrong any more."""
     (fixture.folder / FAULTS / query).unlink()
+
+
+def starts(fixture: Fixture, since: float) -> int:
+    """Return how often a contender has started its command since a time."""
+    return sum(isinstance(each, Ran) and each.running and each.at > since for each in fixture.observer.events)
+
+
+def runs_of_late_contender(fixture: Fixture) -> int:
+    """Start a contender that has nothing to do; return how often it has started its command until it ended."""
+    since = now()
+    late = fixture.contend(CONTENDERS[0])
+    fixture.wait_for("the end of one that comes late", lambda: not late.running)
+    return starts(fixture, since)
 
 
 # --- checks

@@ -11,8 +11,7 @@ import docker
 from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
-from ha.drill import compose
-from ha.drill.container import Contained, executed, on_engine, run_in
+from ha.drill.container import Contained, Stack, executed, on_engine, run_in
 from ha.drill.environment import Ability, DrillError, Environment, Member, ProgramFailed, Side
 from ha.sandbox.hdfs import bean
 from ha.sandbox.polling import until
@@ -64,7 +63,7 @@ class ContainerEnvironment(Environment):
             raise DrillError("The images are not there: build them with `make images`.") from None
         except DockerException as error:
             raise DrillError(f"No Docker engine answers ({error}): start one with docker/engine.") from error
-        self.stack = compose.Stack(self.folder, self._docker.networks.list)
+        self.stack = Stack(self.folder, self._docker.networks.list)
         self._prefix = f"{self.stack.name}-"
         self._ours = f"^/?{self._prefix}"
         # A container ends with its first process, so nothing outlives a sidecar there.

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
-from ha.drill.asking import ASK_S, HA, asked, check_words
-from ha.drill.catalogue.operator_verbs import PATIENT, runs_of_late_contender
+from ha.drill.asking import ASK_S, HA, PATIENT, asked, check_words, runs_of_late_contender
 from ha.drill.drill import Expected, drill
 from ha.drill.environment import Ability, DrillError, Environment, Member
 from ha.drill.fixture import Fixture

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from ha.drill.asking import (
+    STOP_GRACE,
     asked,
     check_named,
     check_recovered,
@@ -25,9 +26,6 @@ RESTARTS = {
     "restart_attempts": f"{ATTEMPTS}",
     "restart_delay": "0.5",
 }
-STOP_GRACE = {"stop_grace": 10.0}
-"""The default. A query that does not stop in time gives its region up; in a busy client of HDFS that takes seconds."""
-
 REGIONS = Setup(settings=STOP_GRACE, program=WORD_REGIONS, others=RESTARTS)
 BATCH_TIMEOUT_S = 12.0
 HANGS = Setup(settings={**STOP_GRACE, "batch_deadline": BATCH_TIMEOUT_S}, program=WORD_REGIONS, others=RESTARTS)

@@ -2,14 +2,25 @@
 
 import re
 
-from ha.drill.asking import ASK_S, HA, asked, check_words, client, heal, poison, queries, state
-from ha.drill.catalogue.failing_queries import STOP_GRACE
+from ha.drill.asking import (
+    ASK_S,
+    HA,
+    PATIENT,
+    asked,
+    check_words,
+    client,
+    heal,
+    poison,
+    queries,
+    runs_of_late_contender,
+    starts,
+    state,
+)
 from ha.drill.catalogue.hdfs import namenode_killed
 from ha.drill.drill import Expected, drill
 from ha.drill.environment import Member
 from ha.drill.fixture import CONTENDERS, Fixture, Setup
 from ha.drill.ha_provider import HYBRID, WORD_REGIONS, DrillJob
-from ha.history.events import Ran
 from store.clock import now
 
 # --- upgrade
@@ -64,12 +75,6 @@ def upgrade(fixture: Fixture) -> None:
 
 # --- cancel-while-failing
 
-PATIENT = Setup(
-    settings=STOP_GRACE,
-    program=WORD_REGIONS,
-    others={"restart_strategy": "fixed-delay", "restart_attempts": "1000", "restart_delay": "1"},
-)
-
 
 def _again(job: DrillJob, name: str) -> list[str]:
     """Run the job once more."""
@@ -79,18 +84,6 @@ def _again(job: DrillJob, name: str) -> list[str]:
 
 def _bad_again(job: DrillJob, name: str) -> list[str]:
     return [*_again(job, name), "--no-such-option"]
-
-
-def _starts(fixture: Fixture, since: float) -> int:
-    return sum(isinstance(each, Ran) and each.running and each.at > since for each in fixture.observer.events)
-
-
-def runs_of_late_contender(fixture: Fixture) -> int:
-    """Start a contender that has nothing to do; return how often it has started its command until it ended."""
-    since = now()
-    late = fixture.contend(CONTENDERS[0])
-    fixture.wait_for("the end of one that comes late", lambda: not late.running)
-    return _starts(fixture, since)
 
 
 def _cancel(fixture: Fixture, while_what: str) -> None:
@@ -116,7 +109,7 @@ def cancel_while_failing(fixture: Fixture) -> None:
     with fixture.fault("the job is run again, in a version that fails at each start, and cancelled meanwhile"):
         since = now()
         fixture.contend(CONTENDERS[0], _bad_again)
-        fixture.wait_for("two starts", lambda: _starts(fixture, since) >= 2)  # noqa: PLR2004
+        fixture.wait_for("two starts", lambda: starts(fixture, since) >= 2)  # noqa: PLR2004
         _cancel(fixture, "its command fails at each start")
     fixture.contend_all(_again)
     fixture.await_batches(2, query="counts")

@@ -13,7 +13,7 @@ os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its reaper need
 
 from testcontainers.compose import DockerCompose
 
-from ha.drill import compose
+from ha.drill.container import Stack, compose_command, compose_folder
 from ha.drill.container_environment import KINDS, ContainerEnvironment
 from ha.drill.environment import DrillError
 from tests.limits import HANGS_S
@@ -22,13 +22,13 @@ SERVERS = [f"{kind}-{number}" for kind, count in KINDS.items() for number in ran
 
 
 class Compose(DockerCompose):
-    def __init__(self, stack: compose.Stack) -> None:
-        super().__init__(context=str(compose.folder()), wait=False, services=SERVERS)
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(context=str(compose_folder()), wait=False, services=SERVERS)
         self._stack = stack
 
     @cached_property
     def compose_command_property(self) -> list[str]:
-        return [*compose.command(), *self._stack.arguments()]
+        return [*compose_command(), *self._stack.arguments()]
 
     def stop(self, down: bool = True) -> None:
         """Remove everything: given a list of services, Compose removes nothing."""
