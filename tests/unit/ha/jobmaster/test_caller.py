@@ -11,7 +11,7 @@ import pytest
 from ha.client import Client
 from ha.jobmaster import Caller, CallRefused, CallUnknown, GuardedApplication, Verdict
 from ha.jobmaster.call_errors import NotExecuted
-from ha.jobmaster.connecting import connect
+from ha.jobmaster.exchange import connect
 from leader.errors import InvalidName
 from leader.lookup.answers import Answer
 from store.clock import now
