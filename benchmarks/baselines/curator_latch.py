@@ -29,7 +29,7 @@ from py4j.protocol import Py4JJavaError
 from benchmarks.baselines import election
 from benchmarks.baselines.contender import POLL_S, CommandRunner, Standing, Task, end_on_signals, parse
 from benchmarks.baselines.curator import Curator, connected, error_name
-from ha.config.log_setup import configure
+from ha.config.log import configure
 
 RETRY_S = 1.0
 """Pause between two checks whether another contender has finished, and between two attempts to tell the others."""

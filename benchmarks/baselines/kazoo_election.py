@@ -34,7 +34,7 @@ from kazoo.retry import KazooRetry
 
 from benchmarks.baselines import election
 from benchmarks.baselines.contender import CommandRunner, Standing, Task, end_on_signals, parse
-from ha.config.log_setup import configure
+from ha.config.log import configure
 
 RETRY_S = 1.0  # Longest pause between two attempts to connect
 

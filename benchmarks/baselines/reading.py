@@ -29,7 +29,7 @@ from py4j.protocol import Py4JJavaError
 from benchmarks.baselines import election
 from benchmarks.baselines.contender import end_on_signals
 from benchmarks.baselines.curator import Curator, connected, error_name
-from ha.config.log_setup import configure
+from ha.config.log import configure
 from ha.config.settings import Settings
 from ha.config.sources import load
 from ha.config.stores import open_history

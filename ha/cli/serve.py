@@ -13,8 +13,7 @@ import click
 
 from ha.cli.context import Context
 from ha.cli.options import endpoints, flag_option, setting_option, stores
-from ha.config.announce import announce
-from ha.config.log_setup import FORMATS, configure
+from ha.config.log import FORMATS, announce, configure
 from ha.config.settings import Settings
 from ha.config.sources import gather
 from leader.errors import NoLeader

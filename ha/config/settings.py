@@ -10,10 +10,9 @@ from typing import Any, Self
 import msgspec
 
 from ha.config.command_settings import CommandSettings, ProbeSettings, QuerySettings, StandbySettings
-from ha.config.http_settings import HttpSettings
+from ha.config.connection_settings import HttpSettings, StoreSettings
 from ha.config.leadership_settings import HOST_SESSION, OWN_SESSION, SNAPSHOTS_OFF, LeadershipSettings
 from ha.config.setting import SettingReference, reference_of
-from ha.config.store_settings import StoreSettings
 from leader.errors import InvalidSettings
 
 LONGEST_ADOPTED = 400

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from ha.config.announce import exposures
+from ha.config.log import exposures
 from ha.config.sources import DEFAULT, Gathered
 from ha.config.stores import Stores
 from ha.doctor.file_system import check_file_system

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ha.config.announce import announce
+from ha.config.log import announce
 from ha.config.settings import Settings
 from ha.config.sources import gather
 from ha.config.stores import Stores

@@ -255,7 +255,7 @@ def test_no_wall_clock_decides_anything(package: str) -> None:
 def test_of_what_people_run_only_displays_read_the_wall_clock() -> None:
     shows = {
         "ha/spark/savepoints/taking.py", "ha/spark/replication/report.py", "ha/cli/submit.py",
-        "ha/config/log_setup.py", "ha/views/ages.py", "ha/views/jobs.py", "ha/views/leases.py",
+        "ha/config/log.py", "ha/views/ages.py", "ha/views/jobs.py", "ha/views/leases.py",
         "ha/sidecar/store_work.py", "ha/verbs/asking.py", "ha/history/edits.py",
         "ha/drill/runner.py",
     }  # fmt: skip

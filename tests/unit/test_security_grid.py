@@ -90,7 +90,7 @@ GRID: dict[str, tuple[Cell, Cell, Cell, Cell, Cell]] = {
     ),
     "secrets": (
         no(
-            "unit/ha/config/test_announce.py::test_any_right_of_others_is_too_much",
+            "unit/ha/config/test_log.py::test_any_right_of_others_is_too_much",
             "unit/ha/sandbox/test_state.py::test_nobody_else_enters_the_folders_of_a_secure_sandbox",
         ),
         yes("overhear tokens without TLS", f"{LISTENING}/test_access.py::test_tokens_in_the_clear_are_warned_of"),

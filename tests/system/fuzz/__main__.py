@@ -22,8 +22,8 @@ NAMES = ("names", "records", "configuration", "remote", "web")
 DECODERS = (
     *(
         "ha.agent.snapshots", "ha.api.http_api", "ha.program.deadline_file", "ha.cli.options",
-        "ha.config.command_settings", "ha.config.http_settings", "ha.config.leadership_settings", "ha.config.setting",
-        "ha.config.settings", "ha.config.sources", "ha.config.store_settings",
+        "ha.config.command_settings", "ha.config.connection_settings", "ha.config.leadership_settings",
+        "ha.config.setting", "ha.config.settings", "ha.config.sources",
     ),
     *(
         "leader.layout.checkpoint", "leader.layout.checkpoint_state", "leader.layout.information",

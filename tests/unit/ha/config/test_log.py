@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ha.config.announce import KEYS, SECRETS, announce, exposures
+from ha.config.log import KEYS, SECRETS, announce, exposures
 from ha.config.settings import Settings
 from ha.config.sources import gather
 from ha.doctor.examination import _check_settings
