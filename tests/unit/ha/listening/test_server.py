@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ha.config.addresses import bind
-from ha.listening import listener, server
+from ha.listening import server
 from ha.listening.access import Access, HostCheck
 from ha.listening.server import HttpServer
 from store.spare import SPARE
@@ -146,7 +146,7 @@ def test_a_body_may_take_longer_than_headers(serve: Serve, monkeypatch: pytest.M
 
 
 def test_an_answer_that_nobody_reads_is_given_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "LOST_AFTER_MS", 300)
+    monkeypatch.setattr(server, "LOST_AFTER_MS", 300)
     given_up = threading.Event()
 
     async def floods(scope: Any, receive: Any, send: Any) -> None:
