@@ -81,7 +81,7 @@ def test_the_bill_of_materials_has_what_is_locked_with_its_hashes(tmp_path: Path
 
 EXTRAS = {"pyspark", "pandas", "pyarrow", "protobuf", "docker", "jinja2", "kerberos", "pure-sasl"}
 VERBS = """from ha.cli import exit_code
-from ha.cli.verbs import VERBS
+from ha.cli.commands import VERBS
 print(*[verb for verb in VERBS if exit_code([*verb.split(), '--help'])])"""
 INSTALLED = "from importlib.metadata import distributions; print(*[each.name.lower() for each in distributions()])"
 

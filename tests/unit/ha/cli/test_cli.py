@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.cli.commands import app
-from ha.cli.verbs import VERBS
+from ha.cli.commands import VERBS, app
 from leader.layout import tree as job
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory

@@ -8,7 +8,7 @@ import pytest
 
 import ha
 from ha.cli import app
-from ha.cli.verbs import VERBS
+from ha.cli.commands import VERBS
 from ha.spark.tools import import_checkpoint
 from tests.unit.ha.cli.test_sweep import home, written
 from tests.unit.ha.cli.test_verbs import commands

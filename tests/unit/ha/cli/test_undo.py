@@ -11,7 +11,7 @@ import pytest
 
 import ha
 from ha.cli import app
-from ha.cli.verbs import VERBS
+from ha.cli.commands import VERBS
 from ha.spark import Output
 from ha.spark.tools import import_checkpoint
 from ha.verbs.table import VERBS as ROWS

@@ -10,8 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ha.cli.commands import app
-from ha.cli.verbs import GROUPS, RUN, VERBS
+from ha.cli.commands import GROUPS, RUN, VERBS, app
 from tests.unit.ha.command_line import CommandLine
 from tests.unit.test_architecture import loaded_by
 
