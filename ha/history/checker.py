@@ -7,8 +7,7 @@ history does not say when that was, so the simulator and the drills, which break
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ha.history.answer_rules import check_leaderships, check_lookups
-from ha.history.checkpoint_rules import check_checkpoints
+from ha.history.checkpoint_rules import check_checkpoints, check_leaderships, check_lookups
 from ha.history.events import Believed, Event, Granted, Revoked, Stored, Suspected, Violation
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import ADOPTED, RECORD, LeaderDirectory

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ha.history.answer_rules import PublishedAnswer, published_answers
 from ha.history.checker import check
+from ha.history.checkpoint_rules import PublishedAnswer, published_answers
 from ha.history.events import Event, Granted, LookedUp, Stored
 from leader.layout.information import LeaderInformation, Record, endpoint_entries
 from leader.layout.names import LeaderDirectory
