@@ -1,1 +1,1 @@
-"""Lookups in Spark's tasks: which job a task belongs to, and the clients of a worker."""
+"""Tasks of Spark: which job a task belongs to, and the settings that it was given."""

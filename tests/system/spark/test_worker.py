@@ -21,7 +21,7 @@ from pyspark.sql import functions as sql
 
 import ha
 import ha.spark.worker
-from ha.spark.tasks import lookups
+from ha.spark import worker
 from ha.spark.tasks.task import job_of
 from leader.errors import InvalidSettings
 from tests.patience import PATIENCE_S
@@ -158,7 +158,7 @@ SCRIPT = """
 import json, os, sys
 import ha
 import ha.spark.worker
-from ha.spark.tasks.lookups import client_of
+from ha.spark.worker import client_of
 first = ha.spark.worker.job_master()
 loaded = sorted(sys.modules)
 reader, writer = os.pipe()
@@ -244,7 +244,7 @@ if child == 0:
     code = 1
     try:
         found = importlib.import_module("ha.spark.worker").job_master()
-        client = importlib.import_module("ha.spark.tasks.lookups").client_of(None)
+        client = importlib.import_module("ha.spark.worker").client_of(None)
         client._checkpoint_reader()._from_files(found.job, None, 2.0)  # HDFS, too
         code = 0 if found.address == "here:1" else 2
     finally:
@@ -307,15 +307,15 @@ def test_a_lookup_works_without_zookeeper(job: str, hdfs_uri: str, environment: 
 
 
 def test_a_missing_endpoint(job: str, hdfs_uri: str, zookeeper_hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookups, "_clients", {})
-    monkeypatch.setattr(lookups, "_present", None)
+    monkeypatch.setattr(worker, "_clients", {})
+    monkeypatch.setattr(worker, "_present", None)
     monkeypatch.setenv("HA_FILES", hdfs_uri)
     monkeypatch.setenv("HA_ZOOKEEPER", zookeeper_hosts)
     try:
         with leading(job, hdfs_uri, zookeeper_hosts), pytest.raises(ha.errors.NoEndpoint, match="there is: jobmaster"):
             ha.spark.worker.job_master(job, "rest")
     finally:
-        lookups.client_of(None).close()
+        worker.client_of(None).close()
 
 
 def test_no_job_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from ha.client import Client
-from ha.spark.tasks import lookups
-from ha.spark.tasks.lookups import CachingClient
+from ha.spark import worker
+from ha.spark.worker import CachingClient
 from leader.lookup.answers import Answer, Source
 from tests.unit.leader.lookup.test_cached_answer import FakeZooKeeper, stores_of
 from tests.unit.leader.lookup.ticking import Hand
@@ -13,7 +13,7 @@ from tests.unit.leader.lookup.ticking import Hand
 def test_stores_have_their_time_also_if_imports_have_taken_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hundreds of workers start on one host, kazoo's import takes seconds, for which no store is to blame."""
     clock = Hand()
-    monkeypatch.setattr(lookups, "now", clock.now)
+    monkeypatch.setattr(worker, "now", clock.now)
     zookeeper, given = FakeZooKeeper(), []
 
     def start() -> None:
@@ -33,7 +33,7 @@ def test_stores_have_their_time_also_if_imports_have_taken_long(monkeypatch: pyt
     assert client.leader("orders").epoch == 1
     [(job, timeout)] = given
     assert job == "orders"
-    assert 1.0 < timeout <= lookups.LOOKUP_TIMEOUT_S
+    assert 1.0 < timeout <= worker.LOOKUP_TIMEOUT_S
 
 
 def test_the_lookup_before_a_checkpoint_leaves_time_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

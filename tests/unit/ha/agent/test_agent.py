@@ -16,7 +16,7 @@ from ha.config.settings import Settings
 from ha.config.snapshot_dir import LEADER
 from ha.config.sources import load
 from ha.config.stores import Stores
-from ha.spark.tasks.lookups import CachingClient
+from ha.spark.worker import CachingClient
 from leader.errors import NoLeader, Unreachable
 from leader.layout.information import LeaderInformation
 from leader.lookup.answers import Answer, Known, Look, Source
