@@ -79,9 +79,9 @@ class Stores:
         # `workers`: most calls at the same time. `on_call`: hears of each; None for the one of all stores.
         # Invalid: the URI has the wrong form.
         if SEPARATOR in uri:
-            will_import("ha.placement.policies")
+            will_import("ha.placement.load")
             from ha.placement.group_files import GroupFiles  # noqa: PLC0415  # most processes have one root
-            from ha.placement.policies import policy  # noqa: PLC0415
+            from ha.placement.load import policy  # noqa: PLC0415
 
             choose = policy(self.settings.stores.placement, self.settings.stores.webhdfs_ca)
             roots = [self._root(each, directory_mode, workers, None) for each in roots_of(uri)]

@@ -1,14 +1,23 @@
-"""Load of NameNodes, as they say it themselves by JMX over HTTP: requests, and how long and how many of them wait."""
+"""Load of NameNodes, as they say it themselves by JMX over HTTP, and which root of a group a new job gets by it.
+
+They say how many requests they take, and how long and how many of them wait. The first process that starts a job
+decides where it lies, for good.
+"""
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from store.errors import Invalid, NotSent
+from ha.placement.group_files import Choose
+from ha.placement.place import HASH, LEAST_JOBS, LEAST_RPC, home_of
+from store.bounded import BoundedFiles
+from store.errors import Invalid, NotFound, NotSent, StoreError
 from store.hadoop_errors import configuration, namenodes
 from store.traits import traits
 
@@ -20,6 +29,8 @@ MAX_ANSWER_BYTES = 1_000_000
 ACTIVITY = "Hadoop:service=NameNode,name=RpcActivityForPort*"
 STATUS = "Hadoop:service=NameNode,name=NameNodeStatus"
 WEB_PORTS = {"http": 9870, "https": 9871}  # of a NameNode's web server, if the Hadoop configuration names none
+LIST_S = 2.0  # seconds for a list of a root
+_log = logging.getLogger("ha")
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -108,3 +119,51 @@ def beans(session: "requests.Session", server: str, query: str) -> list[dict[str
     if not found:
         raise LookupError(f"no bean {query}")
     return found
+
+
+# --- policies
+
+
+def policy(name: str, ca: str = "") -> Choose:
+    """Return the policy of that name; for ``ca`` see :func:`load_of`."""
+    known: dict[str, Choose] = {HASH: by_hash, LEAST_JOBS: by_jobs, LEAST_RPC: partial(by_rpc, ca=ca)}
+    return known[name]
+
+
+def by_hash(roots: Sequence[BoundedFiles], job: str) -> str:
+    """The job's home: its place is known without a call, now and later."""
+    return home_of([each.uri for each in roots], job)
+
+
+def by_jobs(roots: Sequence[BoundedFiles], job: str) -> str:
+    """The root with the fewest directories of jobs; of several, the job's home if it is among them."""
+
+    def jobs(root: BoundedFiles) -> int:
+        try:
+            found = root.call("place", lambda files: files.list(""), LIST_S)
+        except NotFound:  # no job has used it yet
+            return 0
+        return sum(each.is_directory and not each.name.startswith(".") for each in found)
+
+    return _least(roots, job, jobs)
+
+
+def by_rpc(roots: Sequence[BoundedFiles], job: str, ca: str = "") -> str:
+    """The root whose NameNode lets requests wait for the shortest time, then has the shortest queue of them."""
+    # If one does not say so, the job goes to its home: a policy must not keep a job from starting.
+
+    def waiting(root: BoundedFiles) -> tuple[float, int]:
+        load = load_of(root.uri, ca)
+        return round(load.queue_ms, 1), load.queue_length
+
+    try:
+        return _least(roots, job, waiting)
+    except StoreError as error:
+        _log.warning("%s is placed by its name, because the load of a root is not known: %s", job, error)
+        return by_hash(roots, job)
+
+
+def _least(roots: Sequence[BoundedFiles], job: str, cost: Callable[[BoundedFiles], object]) -> str:
+    costs = {each.uri: cost(each) for each in roots}
+    least = min(costs.values())  # type: ignore[type-var]
+    return home_of([root for root, each in costs.items() if each == least], job)

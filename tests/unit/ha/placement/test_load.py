@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.placement import policies
-from ha.placement.load import ACTIVITY, Load, load_of, session_of, web_addresses
-from ha.placement.policies import by_hash, by_jobs, by_rpc, policy
+from ha.placement.load import ACTIVITY, Load, by_hash, by_jobs, by_rpc, load_of, policy, session_of, web_addresses
 from store.bounded import BoundedFiles
 from store.errors import Invalid, NotSent
 from store.local import LocalFiles
@@ -139,4 +137,4 @@ def test_an_empty_root_has_no_jobs_and_of_equals_the_home_is_taken(roots: Roots)
 def test_each_policy_has_its_name() -> None:
     assert policy("hash") is by_hash
     assert policy("least-jobs") is by_jobs
-    assert policy("least-rpc", "ca").func is policies.by_rpc  # type: ignore[attr-defined]
+    assert policy("least-rpc", "ca").func is by_rpc  # type: ignore[attr-defined]
