@@ -1,25 +1,18 @@
 """``ha job handover``, ``pause`` and ``resume``: who leads a job, and whether another one may."""
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import click
 
 from ha.cli.context import Context, command, operator
 from ha.cli.options import seconds_option, value_option
 from ha.cli.progress import waiting
-from ha.verbs.asking import REASON, ask
+from ha.verbs.asking import REASON, ask, once_led
 from ha.verbs.table import OF_LEADER, PAUSE, RESUME, VERBS
-from leader.errors import Fenced, LeaderError, Leaderless, NoLeader
+from leader.errors import LeaderError, Leaderless, NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.status import JobStatus
 from leader.layout.lease import ANYBODY, check_contender
 from leader.layout.names import LeaderDirectory
-from store.clock import BOOT_CLOCK, now
-
-T = TypeVar("T")
-
-LOOK_S = 0.25  # seconds between two looks for a leader
+from store.clock import now
 
 
 @command()
@@ -76,17 +69,6 @@ def _asked(admin: JobAdmin, job: str, successor: str) -> LeaderDirectory | None:
         if status.globally_terminal:
             raise NoLeader(f"Job {job!r} is {status.value}: no leader, and none to come.") from None
         raise
-
-
-def once_led(do: Callable[[], T], end: float) -> T:
-    """Ask the leader of a job for something; wait for a leader until ``end``, in seconds of the clock."""
-    while True:
-        try:
-            return do()
-        except (Leaderless, Fenced):  # the next one is on its way, or has just begun
-            if now() >= end:
-                raise
-        BOOT_CLOCK.sleep(LOOK_S)
 
 
 @command()

@@ -8,12 +8,11 @@ import click
 import msgspec
 
 from ha.cli.context import Context, command, consent, operator, refusals_as_errors
-from ha.cli.operate import once_led
 from ha.cli.options import flag_option, printable, seconds_option, value_option, yes_option
 from ha.cli.progress import waiting
 from ha.spark.replication.report import SUFFIX
 from ha.spark.rewind.operated import led
-from ha.verbs.asking import ask, new_id
+from ha.verbs.asking import ask, new_id, once_led
 from ha.verbs.places import DRAIN, PARTIAL, TIMEOUT, TIMEOUT_S, TO
 from ha.verbs.table import (
     CANCEL,

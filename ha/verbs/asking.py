@@ -2,14 +2,15 @@
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
 from ha.verbs.places import FROM, check_arguments
 from ha.verbs.table import EXCLUDE, OF_LEADER, PAUSE, QUERY, RESTART_FROM, RESTART_QUERY
-from leader.errors import InvalidName, LeaderError, Leaderless, NoLeader
+from leader.errors import Fenced, InvalidName, LeaderError, Leaderless, NoLeader
 from leader.job import pausing
 from leader.job.admin import JobAdmin
 from leader.job.excluded import hosts_of, text_of
@@ -18,10 +19,14 @@ from leader.job.status import JobStatus
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory, check_word
 from leader.layout.pause import Pause
+from store.clock import BOOT_CLOCK, now
 from store.errors import Conflict, StoreError, Unknown
 from store.outcome import doubts
 
+T = TypeVar("T")
+
 REASON = "reason"  # the argument of a pause, for people
+LOOK_S = 0.25  # seconds between two looks for a leader
 
 
 def ask(
@@ -138,6 +143,17 @@ def _checked(verb: str, arguments: Mapping[str, str]) -> dict[str, str]:
 def _shown(arguments: Mapping[str, str]) -> str:
     told = ", ".join(f"{name} {text}" for name, text in sorted(arguments.items()))
     return f" ({told})" if told else ""
+
+
+def once_led(do: Callable[[], T], end: float) -> T:
+    """Ask the leader of a job for something; wait for a leader until ``end``, in seconds of the clock."""
+    while True:
+        try:
+            return do()
+        except (Leaderless, Fenced):  # the next one is on its way, or has just begun
+            if now() >= end:
+                raise
+        BOOT_CLOCK.sleep(LOOK_S)
 
 
 def find(admin: JobAdmin, job: str, identity: str) -> Request | None:

@@ -7,6 +7,7 @@ import pytest
 
 from ha.cli import operate
 from ha.cli.operate import _hand_over
+from ha.verbs import asking
 from leader.errors import Leaderless, NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.status import JobStatus, Status
@@ -38,8 +39,9 @@ def led(tmp_path: Path) -> Led:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> At:
     clock = At()
-    monkeypatch.setattr(operate, "now", clock.now)
-    monkeypatch.setattr(operate, "BOOT_CLOCK", clock)
+    for module in (operate, asking):
+        monkeypatch.setattr(module, "now", clock.now)
+    monkeypatch.setattr(asking, "BOOT_CLOCK", clock)
     return clock
 
 
