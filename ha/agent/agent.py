@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from ha.agent.finder import WANTED_EVERY, leave_mark
+from ha.agent.snapshots import SnapshotWriter
 from ha.agent.warmer import Subscriptions, Warmer
-from ha.agent.writer import SnapshotWriter
 from ha.config.snapshot_dir import SnapshotDirectory, open_directory
 from ha.listening.throttle import Outage
 from leader.lookup.answers import Look, Looks, Snapshot

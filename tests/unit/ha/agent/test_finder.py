@@ -17,8 +17,7 @@ from ha.agent.finder import (
     WANTED_EVERY,
     SnapshotFinder,
 )
-from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin, decode, encode
-from ha.agent.writer import SnapshotWriter
+from ha.agent.snapshots import MAX_SNAPSHOT_BYTES, Origin, SnapshotWriter, decode, encode
 from ha.config.snapshot_dir import LEADER, WANTED, SnapshotDirectory, snapshot_directory
 from leader.layout.information import LeaderInformation
 from leader.lookup.answers import Snapshot
