@@ -19,7 +19,7 @@ the guard itself is killed, the kernel kills the command (parent-death signal), 
 the rest (:mod:`ha.sidecar.command.offspring`). The guard imports little besides the standard library, to stay small.
 
 Run it as ``python -m ha.sidecar.command.guard DEADLINE [OPTION=VALUE...] -- COMMAND...``; the options are ``grant``, a
-path, ``output``, the log that :class:`ha.sidecar.command.tee.Tee` writes, and ``door``, ``within`` and ``listener`` as
+path, ``output``, the log that :class:`ha.program.output_log.Tee` writes, and ``door``, ``within`` and ``listener`` as
 :class:`ha.sidecar.command.guard_orders.Orders` describes them. It reads letters from standard input: ``T`` asks the
 group to end, ``K`` kills it. Its exit code is the command's, 128 + signal if a signal ended the command, and 127 if the
 command cannot be started.
@@ -42,11 +42,11 @@ from ha.hosts import inherited
 from ha.hosts.held_process import ending_of
 from ha.hosts.lacks import lacks, patiently
 from ha.program.deadline_file import DeadlineReader
+from ha.program.output_log import Tee
 from ha.sidecar.command.guard_orders import NEVER, TERMINATE, Orders
 from ha.sidecar.command.jvm_watch import JvmWatch, tell_astray
 from ha.sidecar.command.memory import descendants
 from ha.sidecar.command.offspring import end_all, tell_left_behind
-from ha.sidecar.command.tee import Tee
 from store.clock import now
 
 PR_SET_PDEATHSIG = 1
