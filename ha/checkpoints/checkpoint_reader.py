@@ -9,7 +9,6 @@ from ha.checkpoints.check_sums import hadoop_sums
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.closure import Closure, Contents, Parsed, Wanted
 from ha.checkpoints.contents import LINEAGE_BYTES, rebuilt_log
-from ha.checkpoints.name_check import by_names
 from ha.checkpoints.state_versions import closure, start
 from ha.checkpoints.trees import Tree
 from store.errors import NotFound
@@ -64,10 +63,6 @@ class CheckpointReader:
     def start(self, files: CheckpointFiles) -> Closure:
         """Return what a start of the query as it lies reads, or misses; see :func:`start`."""
         return self.run(start(files, self._parsed))
-
-    def by_names(self, files: CheckpointFiles, batches: Iterable[int]) -> list[Closure]:
-        """Return what names tell of these batches; see :mod:`ha.checkpoints.name_check`."""
-        return self.run(by_names(files, batches))
 
     def run(self, asking: Generator[Wanted, Contents, T]) -> T:
         """Give a computation the contents that it asks for, and return its result."""

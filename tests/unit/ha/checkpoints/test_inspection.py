@@ -1,18 +1,23 @@
-"""Inspection: what a checkpoint says, by names for all batches and by small files for one."""
+"""Inspection: what a checkpoint says, by small files for one batch; by names for all, as their closures say."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ha.checkpoints.checkpoint_files import CheckpointFiles
 from ha.checkpoints.checkpoint_reader import CheckpointReader
-from ha.checkpoints.inspection import BatchRange, Inspection, Skew, inspect
+from ha.checkpoints.closure import Closure
+from ha.checkpoints.inspection import BatchRange, Inspection, Skew, by_names, inspect
 from ha.checkpoints.trees import Tree
 from ha.checkpoints.verify import Condition
 from store.open import open_files
 from tests.unit.ha.checkpoints.simulated_spark import HDFS, ROCKSDB, ROCKSDB_IDS, SimulatedSpark, utf
-from tests.unit.ha.checkpoints.test_closure import closed, until_batch
+from tests.unit.ha.checkpoints.test_closure import closed, names, runs, until_batch
 from tests.unit.ha.checkpoints.test_schemas import KEY, KEYS, VALUE, VALUES, chunks
 
 
@@ -123,3 +128,66 @@ def test_sources_with_names_have_logs_of_those_names() -> None:
     del files["sources/orders/3"]
     assert closed(files, 4).missing == "sources/orders/3"
     assert json.loads(files["offsets/4"].decode().split("\n")[2].partition(":")[2]) == {"logOffset": 4}
+
+
+def looked(files: Mapping[str, bytes]) -> tuple[list[Closure], set[str]]:
+    there = names(files)
+    asking = by_names(there, there.batches)
+    said: dict[str, bytes | None] | None = None
+    read: set[str] = set()
+    while True:
+        try:
+            wanted = asking.send(said)  # type: ignore[arg-type]  # None starts it
+        except StopIteration as end:
+            found: list[Closure] = end.value
+            return found, read
+        read |= wanted
+        said = {path: files.get(path) for path in read}
+
+
+@given(runs)
+def test_names_tell_which_batches_can_be_continued(simulated: SimulatedSpark) -> None:
+    found, read = looked(simulated.files)
+    assert not any(path.endswith(".zip") for path in read)
+    for each in found:
+        whole = closed(simulated.files, each.batch)
+        assert (each.restorable, each.rebuilt) == (whole.restorable, whole.rebuilt)
+
+
+@given(runs, st.randoms(use_true_random=False))
+def test_a_hole_is_seen_wherever_the_closure_sees_it(simulated: SimulatedSpark, random: Random) -> None:
+    lost = random.choice(sorted(simulated.files))
+    del simulated.files[lost]
+    for each in looked(simulated.files)[0]:
+        whole = closed(simulated.files, each.batch)
+        if lost.endswith((".zip", ".sst")):
+            assert each.restorable or not whole.restorable
+        else:
+            assert each.restorable == whole.restorable, lost
+
+
+def test_the_first_missing_file_is_named() -> None:
+    files = until_batch(HDFS, 4).files
+    del files["state/0/1/left/4.delta"]
+    assert [(each.batch, each.missing) for each in looked(files)[0] if each.missing] == [
+        (3, "state/0/1/left/4.delta"),
+        (4, "state/0/1/left/4.delta"),
+    ]
+
+
+def test_retained_commits_save_the_reading_of_changelogs() -> None:
+    files = until_batch(ROCKSDB_IDS, 4).files
+    _, read = looked(files)
+    assert not any(path.endswith(".changelog") for path in read)
+    del files["commits/0"], files["commits/1"]
+    found, read = looked(files)
+    assert {path.partition("_")[0].rpartition("/")[2] for path in read if path.endswith(".changelog")} <= {"3", "4"}
+    assert all(each.restorable for each in found)
+
+
+def test_a_damaged_changelog_is_named() -> None:
+    files = until_batch(ROCKSDB_IDS, 1).files
+    del files["commits/0"]
+    damaged = next(path for path in files if path.startswith("state/0/0/left/2_"))
+    files[damaged] = b"nothing of the kind"
+    assert [each.missing for each in looked(files)[0]] == [damaged]
