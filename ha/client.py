@@ -75,7 +75,7 @@ class Client:
         If this client knew a leader and there is none now, it waits for the next one within its time-out.
 
         Args:
-            job: the job's name.
+            job: name of the job.
             timeout: seconds, for all stores together.
             stale: if no store can be reached, return the last known answer, marked as stale, instead of raising.
         """

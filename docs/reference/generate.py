@@ -9,6 +9,7 @@ import enum
 import inspect
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
@@ -36,6 +37,19 @@ SHORT = 88
 MANY = 4
 """Commands that have an option with one text, for it to be common."""
 
+USUAL = "JOB"
+"""Arguments that need no line: the text of the command names them."""
+
+SETTING = "settings.md#"
+
+COMMON = 3
+"""Calls that have an argument with one text, for it to be common."""
+
+ARGUMENTS = re.compile(r"\*\*Arguments\*\*\n\n(?:- .*\n(?:  .*\n)*)+\n?")
+ITEM = re.compile(r"- .*\n(?:  .*\n)*")
+
+ERRORS = {getattr(ha.errors, name) for name in ha.errors.__all__}
+
 INTERNAL = {"end", "own"}
 """Methods of :class:`ha.Leadership` that only this package calls."""
 
@@ -61,10 +75,10 @@ API = f"""# Python API
 
 {GENERATED}
 
-Everything that a program imports is in [`ha`](#the-package-ha), in [`ha.spark`](#the-package-haspark) for drivers,
-in [`ha.spark.worker`](#the-package-hasparkworker) for Python workers,
-in [`ha.spark.tools`](#the-package-hasparktools) for operators,
-in [`ha.jobmaster`](#the-package-hajobmaster) and in [`ha.errors`](#errors).
+Everything that a program imports is in [`ha`](#the-package-ha), [`ha.spark`](#the-package-haspark) for drivers,
+[`ha.spark.worker`](#the-package-hasparkworker) for Python workers,
+[`ha.spark.tools`](#the-package-hasparktools) for operators,
+[`ha.jobmaster`](#the-package-hajobmaster) and [`ha.errors`](#errors).
 All times are in seconds unless a name says otherwise.
 Every method of a leadership's parts raises `Fenced` once another leader has taken over, and `StoreError` if the store
 refuses the call or its outcome stays unknown.
@@ -72,16 +86,30 @@ refuses the call or its outcome stays unknown.
 
 
 def api() -> str:
-    """Return the page of the public API."""
-    parts = [API]
+    """Return the page of the public API; what many calls or several classes share is described once."""
+    parts: list[str] = []
+    seen: dict[Any, str] = {}
     for package in (ha, ha.spark, ha.spark.worker, ha.spark.tools, ha.jobmaster):
         text = parse(inspect.getdoc(package) or "").markdown()
         parts.append(f"## The package {package.__name__}\n\n{text}\n")
         items = [(f"{package.__name__}.{name}", getattr(package, name)) for name in names(package)]
         items += members_of_leadership() if package is ha else []
-        parts += [documented(name, item) for name, item in items]
+        parts += [documented(name, item, seen) for name, item in items]
     parts.append(errors())
-    return "\n".join(parts)
+    return f"{API}\n{_shared_arguments(chr(10).join(parts))}"
+
+
+def _shared_arguments(text: str) -> str:
+    """Take the arguments that many calls have out of their lists, and put them before all."""
+    found = Counter(item for block in ARGUMENTS.findall(text) for item in ITEM.findall(block))
+    shared = [item for item, times in found.items() if times >= COMMON]
+    kept = ARGUMENTS.sub(lambda block: _without(block[0], shared), text)
+    return f"Arguments that many calls have, unless the call says otherwise:\n\n{''.join(shared)}\n{kept}"
+
+
+def _without(block: str, items: Sequence[str]) -> str:
+    kept = [item for item in ITEM.findall(block) if item not in items]
+    return f"**Arguments**\n\n{''.join(kept)}\n" if kept else ""
 
 
 def names(package: Any) -> list[str]:
@@ -98,12 +126,14 @@ def members_of_leadership() -> list[tuple[str, type]]:
     return found
 
 
-def documented(name: str, item: Any) -> str:
-    """Return the section of a function or a class."""
+def documented(name: str, item: Any, seen: dict[Any, str]) -> str:
+    """Return the section of a function or a class; a method that a class shares with one before it is only named."""
     doc = parse(inspect.getdoc(item) or "")
     parts = [f"### {name}"]
     if not inspect.isclass(item):
         parts += [code(signature(name, item)), doc.markdown()]
+    elif item in ERRORS and not doc.sections:
+        parts.append("One of the [errors](#errors).")
     elif issubclass(item, enum.Enum):
         parts += [doc.markdown(), values(item)]
     else:
@@ -114,7 +144,15 @@ def documented(name: str, item: Any) -> str:
         else:
             parts.append(doc.markdown())
         owner = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.rpartition(".")[2]).lower()
-        parts += [method(owner, each, getattr(item, each)) for each in methods(item)]
+        shared: dict[str, list[str]] = {}
+        for each in methods(item):
+            code_of_it = inspect.getattr_static(item, each)
+            if code_of_it in seen:
+                shared.setdefault(seen[code_of_it], []).append(f"`{each}`")
+            else:
+                parts.append(method(owner, each, getattr(item, each)))
+                seen[code_of_it] = name
+        parts += [f"As in `{first}`: {', '.join(listed)}." for first, listed in shared.items()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -173,9 +211,8 @@ def code(line: str) -> str:
 
 def errors() -> str:
     """Return the tree of errors."""
-    kinds = {getattr(ha.errors, name) for name in ha.errors.__all__}
     lines = ["## Errors\n", *parse(inspect.getdoc(ha.errors) or "").text.splitlines(), ""]
-    lines += _tree(ha.errors.HaError, kinds, "")
+    lines += _tree(ha.errors.HaError, ERRORS, "")
     return "\n".join(lines) + "\n"
 
 
@@ -195,8 +232,7 @@ COMMANDS = f"""# Commands
 {GENERATED}
 
 Every command has `--help`. Options come before or after its arguments.
-Flags come before the environment, the environment before `ha.toml`, `ha.toml` before the defaults:
-see [the settings](settings.md).
+Flags come before the environment, and that before [`ha.toml`](settings.md).
 
 | exit code | means |
 |---|---|
@@ -207,12 +243,7 @@ see [the settings](settings.md).
 | 4 | no store answered in time |
 | 130 | interrupted |
 
-`ha run` exits with 0 when the job has ended, and with 128 + the number of the signal that ended it.
-The exit code of its COMMAND decides about the job:
-
-- 0 ends the job: its state becomes `FINISHED`, or `CANCELED` or `FAILED` if the program has announced that.
-- Any other code gives the leadership back, so that a standby takes over,
-  unless a [restart strategy](../operations/restarts-and-hangs.md#restarts) starts COMMAND again first.
+[`ha run`](#ha-run) has more.
 """
 
 
@@ -226,8 +257,7 @@ def commands() -> str:
         group, _, name = context.command_path.rpartition(" ")
         groups.setdefault(group, []).append(f"[{name}](#{group.replace(' ', '-')}-{name})")
     links = "\n".join(entry(f"`{group}`", ", ".join(names)) for group, names in groups.items())
-    listed = (entry(f"`{flags}`", text) for flags, text in shared)
-    common = "\n".join(["## Common options\n", "Many commands have these; `--help` says which.\n", *listed, ""])
+    common = "\n".join(["## Common options\n", "Many commands have these; `--help` says which.\n", _listed(shared), ""])
     return "\n".join([COMMANDS, links, "", common, *(_command(*each, set(shared)) for each in found)])
 
 
@@ -246,17 +276,24 @@ def _options(context: click.Context, command: click.Command) -> list[tuple[str, 
 
 
 def _setting(text: str) -> str:
-    """Return the text of an option; one that is a setting refers to the page of settings."""
+    """Return the text of an option; of one that is a setting, its place on the page of settings."""
     variable = re.search(r"\[env: (\w+); default: .*\]$", text)
     key = next((each.name for each in reference() if variable and each.variable == variable[1]), "")
-    return f"The setting [`{key}`](settings.md#{key.replace('.', '').lower()})." if key else text
+    return f"{SETTING}{key.replace('.', '').lower()}" if key else text
+
+
+def _listed(options: Iterable[tuple[str, str]]) -> str:
+    """Return options as a list; those that are settings are one entry, and the page of settings describes them."""
+    found = [each for each in options if each[1] or each[0][0] == "-"]
+    links = [f"[`{flags}`]({text})" for flags, text in found if text.startswith(SETTING)]
+    lines = [entry(f"`{flags}`", text) for flags, text in found if not text.startswith(SETTING)]
+    return "\n".join([*lines, *([entry("Settings", f"{', '.join(links)}.")] if links else [])])
 
 
 def _command(context: click.Context, command: click.Command, shared: set[tuple[str, str]]) -> str:
     usage = " ".join(command.collect_usage_pieces(context)[1:])
-    parts = [f"## {context.command_path}", f"Arguments: `{usage}`" if usage else "", _help(command)]
-    own = [each for each in _options(context, command) if each not in shared]
-    parts.append("\n".join(entry(f"`{flags}`", text) for flags, text in own if text or flags[0] == "-"))
+    parts = [f"## {context.command_path}", f"Arguments: `{usage}`" if usage not in {"", USUAL} else "", _help(command)]
+    parts.append(_listed(each for each in _options(context, command) if each not in shared))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -288,21 +325,19 @@ SETTINGS = f"""# Settings
 ## How they are given
 
 Each setting is an argument of `ha.lead` and `ha.connect`, a variable of the environment and a key in `ha.toml`.
-Arguments come before the environment, the environment before `ha.toml`, `ha.toml` before the defaults.
-A variable that begins with `HA_` and is none of these is refused:
-a misspelt `HA_FILES` would mean a store of this host alone.
+Arguments come before the environment, and that before `ha.toml`.
+A variable that begins with `HA_` and is none of these is refused.
 (Variables that Kubernetes makes for a service whose name begins with `ha-` are left alone.)
 `ha host config` prints each value, and where it comes from.
 
 `ha.toml` is looked for in the working directory and nowhere else.
 `HA_CONFIG` names another file, which then has to exist; give it an absolute path in units and manifests.
 
-Values that contradict each other are refused at the start, with a sentence that names both.
+Values that contradict each other are refused at the start.
 
 ## All settings
 
-Times are in seconds: `10`.
-They can also be given with a unit, as in Flink and Spark: `10 s`, `1 min`, `500 ms`, `2 h`, `1 d`.
+Times are in seconds, `10`, or have a unit: `10 s`, `1 min`, `500 ms`, `2 h`, `1 d`.
 """
 
 

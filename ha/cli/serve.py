@@ -171,10 +171,11 @@ def run(
     ends, COMMAND is asked to end (TERM) and then killed. It also dies with this process, unless another `ha run` with
     the same COMMAND takes it up on this host within --adopt-within seconds.
 
-    If COMMAND exits with 0, the job has finished. With any other exit code the leadership is given back, so that a
-    standby takes over, unless the restart strategy starts COMMAND again.
+    If COMMAND exits with 0, the job has FINISHED, or is CANCELED or FAILED if the program has announced that. With any
+    other exit code the leadership is given back, so that a standby takes over, unless the restart strategy starts
+    COMMAND again.
 
-    The exit code is 0 when the job has finished, 1 when it has FAILED, 5 when it had FAILED before and so is not run,
+    The exit code is 0 when the job has FINISHED, 1 when it has FAILED, 5 when it had FAILED before and so is not run,
     6 when it is CANCELED, and 128 + N after signal N.
 
     A warm COMMAND is started before this process leads. Of these variables it finds only HA_JOB, and HA_GRANT, which

@@ -52,7 +52,7 @@ class Caller:
 
         Args:
             finder: finds the leader, such as ``ha.connect()``; not closed by the caller.
-            job: the job's name.
+            job: name of the job.
             endpoint: which of the leader's addresses; it must be ``host:port``, ``http://host:port/prefix`` or
                 ``https://host:port/prefix``.
             clock: the host's boot clock, unless in a test.

@@ -130,7 +130,7 @@ class Topic(Publisher):
         return rows.selectExpr(*(COLUMNS[each] for each in COLUMNS if each in batch.columns))
 
     def give(self, batch: int, record: Record, rows: str) -> bool:
-        """Send a decided batch; see :class:`ha.outputs.elsewhere.Elsewhere`. Its files are its shards, by name."""
+        """Send a decided batch, whose files are its shards, by name. For modules of this package."""
         renames = self._journal.renames
         shards = [
             Shard(
