@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from ha.api.operations import PREFIX, Operation, asker, begin_thread, encoded, posted
 from ha.api.process import ApiStores
-from ha.drain.drain import Drained, HostDrain, Undrained, undrain
-from ha.drain.known import known_as
+from ha.drain.drain import Drained, HostDrain
+from ha.drain.undrain import Undrained, known_as, undrain
 from ha.views.ages import at_time
 from leader.errors import LeaderError
 from leader.job import barring

@@ -7,10 +7,10 @@ import msgspec
 
 from ha.cli.context import Context, command, operator
 from ha.cli.options import Seconds, flag_option, printable, seconds_option, value_option
-from ha.drain.drain import Drained, HostDrain, Undrained, for_all_users
-from ha.drain.drain import undrain as put_back
+from ha.drain.drain import Drained, HostDrain, for_all_users
 from ha.drain.executors import Master, Worker
-from ha.drain.known import known_as
+from ha.drain.undrain import Undrained, known_as
+from ha.drain.undrain import undrain as put_back
 from leader.layout.bar import Bar
 from leader.layout.lease import check_contender
 from store.clock import now, wall

@@ -5,19 +5,19 @@ A repeated request resumes an interrupted drain: bars are written once, and move
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
 import msgspec
 
 from ha.config.stores import Stores
-from ha.drain.plan import DrainPlan, SeenJob, least_loaded, plan
 from leader.errors import Fenced, LeaderError, NoLeader
 from leader.job import barring
 from leader.job.admin import JobAdmin
 from leader.layout.bar import Bar, bars
 from leader.layout.checkpoint import CheckpointEntry
+from leader.layout.hosts import covers
 from leader.layout.lease import ANYBODY, Mode
 from leader.layout.names import CHECKPOINTS, LeaderDirectory
 from store.clock import BOOT_CLOCK, Clock
@@ -29,6 +29,57 @@ POLL_S = 0.5  # seconds between two looks for a completed batch
 TELL_S = 10.0  # seconds between two lines about a job that is waited for
 LOOKS = 3  # tries while leaders claim a job between two calls
 NOT_YOURS = "another user's job, which you may not read"
+
+
+class SeenJob(msgspec.Struct, frozen=True):
+    """One job, as it was last seen."""
+
+    job: str  # its name
+    epoch: int  # of its newest leadership
+    holder: str | None  # the contender that holds the lease; None if it is free
+    contenders: list[str] | None  # that have announced themselves in ZooKeeper; None if ZooKeeper does not answer
+    barred: frozenset[str] = frozenset()  # contenders, and hosts, that may not take it over now
+    checkpoint: int = 0  # id of its newest completed checkpoint; 0 if it has none
+
+    def involves(self, host: str) -> bool:
+        """Whether that host contends for the job, or may do so unseen."""
+        return self.contenders is None or any(covers(host, each) for each in self.contenders) or self.led_by(host)
+
+    def led_by(self, host: str) -> bool:
+        """Whether that host holds its lease."""
+        return self.holder is not None and covers(host, self.holder)
+
+    def successors(self, host: str, drained: Collection[str]) -> list[str] | None:
+        """The contenders that may take the job over from a host; None if they are unknown."""
+        if self.contenders is None:
+            return None
+        barred = {host, *drained, *self.barred}
+        return [each for each in self.contenders if not any(covers(name, each) for name in barred)]
+
+
+class DrainPlan(msgspec.Struct, frozen=True):
+    """What is to be done."""
+
+    bar: list[SeenJob]  # jobs from which the host is barred
+    move: list[SeenJob]  # jobs that it leads, and that others can lead
+    stuck: list[SeenJob]  # jobs that it leads, and that have no other contender: they are left alone
+
+
+def plan(seen: Iterable[SeenJob], host: str, drained: Collection[str]) -> DrainPlan:
+    """Decide about each job. A job that only this host contends for is left alone, whether it leads it or waits."""
+    involved = [each for each in seen if each.involves(host)]
+    alone = [
+        each for each in involved if each.successors(host, drained) == [] and (each.holder is None or each.led_by(host))
+    ]
+    bar = [each for each in involved if each not in alone]
+    return DrainPlan(bar, [each for each in bar if each.led_by(host)], [each for each in alone if each.led_by(host)])
+
+
+def least_loaded(candidates: Collection[str], leads: Counter[str]) -> str:
+    """The contender that leads the fewest jobs, by name among equals; it is counted as the leader of one more."""
+    chosen = min(candidates, key=lambda each: (leads[each], each))
+    leads[chosen] += 1
+    return chosen
 
 
 class MovedJob(msgspec.Struct, frozen=True):
@@ -245,39 +296,3 @@ class HostDrain:
                 self._tell(f"{after.job}: {after.holder} leads it, and has completed no batch in {at - begun:.0f} s.")
             self._clock.sleep(POLL_S)
         return False
-
-
-class Undrained(msgspec.Struct, frozen=True):
-    """What became of the end of a drain.
-
-    Attributes:
-        host: its name.
-        drained: whether the host was.
-        jobs: from which it was barred.
-        not_yours: jobs of other users, which may still bar it.
-    """
-
-    host: str
-    drained: bool
-    jobs: list[str]
-    not_yours: list[str]
-
-
-def undrain(admin: JobAdmin, host: str) -> Undrained:
-    """Let a host take over again."""
-    # StoreError: the file system does not answer; ask again.
-    known = admin.call("undrain", lambda files: barring.undrain(files, host))
-    closed: list[str] = []
-
-    def one(job: str) -> str | None:
-        try:
-            return job if barring.unbar(admin, job, host) else None
-        except NoLeader:
-            return None
-        except PermissionDenied:
-            closed.append(job)
-            return None
-
-    with ThreadPoolExecutor(READERS, "ha-drain") as crew:
-        jobs = list(filter(None, crew.map(one, admin.jobs())))
-    return Undrained(host, known, jobs, sorted(closed))

@@ -1,11 +1,13 @@
 """Draining a host, with contenders that do what real ones do when they are asked."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from ha.drain.drain import HostDrain, Undrained, undrain
+from ha.drain.drain import HostDrain, SeenJob, least_loaded, plan
+from ha.drain.undrain import Undrained, undrain
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin
 from leader.job.barring import drained
@@ -23,6 +25,8 @@ from tests.unit.ha.led import session
 
 ORDER = Bar("a", 2_000_000_000, "ada", "new disks")
 WALL = 1_900_000_000.0
+
+NONE: frozenset[str] = frozenset()
 
 
 class Clock(At):
@@ -297,3 +301,32 @@ def test_another_users_job_ends_nothing_and_is_told(cluster: Cluster) -> None:
     assert [each.job for each in done.moved] == ["i", "k"]
     assert [(each.job, each.why.partition(",")[0]) for each in done.left] == [("j", "another user's job")]
     assert undrain(cluster, "a") == Undrained("a", True, ["i", "k"], ["j"])
+
+
+@pytest.mark.parametrize(
+    ("seen", "done"),
+    [
+        (SeenJob("j", 1, "a", ["a", "b"]), "bar move"),
+        (SeenJob("j", 1, "b", ["a", "b"]), "bar"),
+        (SeenJob("j", 1, None, ["a", "b"]), "bar"),
+        (SeenJob("j", 1, "b", ["b", "c"]), ""),
+        (SeenJob("j", 1, "a", ["a"]), "stuck"),
+        (SeenJob("j", 1, None, ["a"]), ""),
+        (SeenJob("j", 1, "a", ["a", "d"]), "stuck"),
+        (SeenJob("j", 1, "b", ["a", "b"], frozenset({"b"})), "bar"),
+        (SeenJob("j", 1, "a", ["a", "b"], frozenset({"b"})), "stuck"),
+        (SeenJob("j", 1, "a", ["b"]), "bar move"),
+        (SeenJob("j", 1, "a", None), "bar move"),
+        (SeenJob("j", 1, "b", None), "bar"),
+        (SeenJob("j", 1, None, None), "bar"),
+    ],
+)
+def test_a_job_is_barred_moved_or_left_alone(seen: SeenJob, done: str) -> None:
+    found = plan([seen], "a", {"d"})
+    said = [name for name in ("bar", "move", "stuck") if getattr(found, name) == [seen]]
+    assert " ".join(said) == done
+
+
+def test_the_contender_that_leads_the_fewest_jobs_is_chosen() -> None:
+    leads = Counter({"b": 2, "c": 1})
+    assert [least_loaded(["c", "b", "d"], leads) for _ in range(5)] == ["d", "c", "d", "b", "c"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ha.drain.known import known_as
+from ha.drain.undrain import known_as
 from leader.errors import LeaderError
 from tests.unit.ha.drain.test_drain import Cluster
 

@@ -1,14 +1,56 @@
-"""Known hosts: the names under which processes contend for the jobs, or have led one."""
+"""Undrain: lets a host take over again; and the names under which processes contend for the jobs, or have led one."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+
+import msgspec
 
 from ha.config.setting import nearest
 from leader.errors import LeaderError, NoLeader
+from leader.job import barring
 from leader.job.admin import JobAdmin
 from leader.layout.bar import bars
 from leader.layout.hosts import alike, covers, host_of
 from store.errors import PermissionDenied
+
+WORKERS = 8  # jobs that are looked at at the same time
+
+
+class Undrained(msgspec.Struct, frozen=True):
+    """What became of the end of a drain.
+
+    Attributes:
+        host: its name.
+        drained: whether the host was.
+        jobs: from which it was barred.
+        not_yours: jobs of other users, which may still bar it.
+    """
+
+    host: str
+    drained: bool
+    jobs: list[str]
+    not_yours: list[str]
+
+
+def undrain(admin: JobAdmin, host: str) -> Undrained:
+    """Let a host take over again."""
+    # StoreError: the file system does not answer; ask again.
+    known = admin.call("undrain", lambda files: barring.undrain(files, host))
+    closed: list[str] = []
+
+    def one(job: str) -> str | None:
+        try:
+            return job if barring.unbar(admin, job, host) else None
+        except NoLeader:
+            return None
+        except PermissionDenied:
+            closed.append(job)
+            return None
+
+    with ThreadPoolExecutor(WORKERS, "ha-drain") as crew:
+        jobs = list(filter(None, crew.map(one, admin.jobs())))
+    return Undrained(host, known, jobs, sorted(closed))
 
 
 def known_as(admin: JobAdmin, host: str, what: str) -> str:
