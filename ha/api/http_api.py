@@ -19,10 +19,9 @@ from starlette.types import ASGIApp, Scope
 
 from ha.api import requests
 from ha.api.events import Events
-from ha.api.hosts import Hosts
 from ha.api.leaders import Leaders
+from ha.api.long_operations import Hosts, OwnProcesses
 from ha.api.operations import PREFIX, Operation, document, encoded, routes
-from ha.api.own_processes import OwnProcesses
 from ha.api.process import ApiStores, StatusSource
 from ha.api.reads import Reads
 from ha.config.addresses import bind, parse_listen

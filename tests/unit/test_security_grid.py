@@ -78,7 +78,7 @@ GRID: dict[str, tuple[Cell, Cell, Cell, Cell, Cell]] = {
         yes(
             "take and start from; rewind, rescale, sweep",
             f"{API}/test_requests.py::test_a_savepoint_is_asked_for_with_its_place_and_its_result_comes_back",
-            f"{API}/test_own_processes.py::test_a_job_is_swept_dry_and_the_answer_is_what_the_command_prints",
+            f"{API}/test_long_operations.py::test_a_job_is_swept_dry_and_the_answer_is_what_the_command_prints",
         ),
     ),
     "the API and its page": (

@@ -1,7 +1,9 @@
-"""Verbs that a process of its own carries out: POST to hand over, rewind or move, for example, and GET how far it is.
+"""What takes longer than a request: POST begins it, and GET tells how far it is. Asking again resumes it.
 
-The process is the command line. So neither copies of gigabytes nor a Spark slow down the leases of this process, and
-what is interrupted is resumed as there: by asking again.
+A platform's maintenance robot has a host drained, on a thread of this process. If this process ends meanwhile, the
+client asks again, here or elsewhere: jobs that have moved stay moved.
+Verbs such as a hand-over, a rewind or a move are carried out by the command line, in a process of its own. So neither
+copies of gigabytes nor a Spark slow down the leases of this process.
 """
 
 import json
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -21,14 +23,148 @@ from starlette.responses import Response
 from ha.api.operations import PREFIX, Operation, asker, begin_thread, encoded, lacking, posted
 from ha.api.process import ApiStores
 from ha.api.requests import allowed, bodies, verb_of
+from ha.drain.drain import Drained, HostDrain
+from ha.drain.undrain import Undrained, known_as, undrain
 from ha.verbs.asking import new_id
 from ha.verbs.table import OF_PROCESS, NoArguments
+from ha.views.ages import at_time
+from leader.errors import LeaderError
+from leader.job import barring
+from leader.layout.bar import Bar
+from leader.layout.lease import check_contender
 from leader.layout.names import check_job
-from store.errors import Conflict
+from store.clock import wall
+from store.errors import Conflict, StoreError
 
+TIMEOUT_S = 300.0
+CONCURRENCY = 8
+LONGEST_S = 90 * 86_400
 MOST = 100  # operations of which the end is known; older ones are forgotten
 
 _log = logging.getLogger("ha")
+
+
+# --- hosts
+
+
+class DrainAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A drain in the body of a POST."""
+
+    reason: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,40}\Z")] = ""
+    seconds: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)] = 86_400
+    """After this time the host may lead again at the latest."""
+    unseen: bool = False  # even if no process is known to contend under that name
+
+
+class HostState(msgspec.Struct, frozen=True):
+    """A host, as far as drains are concerned.
+
+    Attributes:
+        host: its name, as its processes contend.
+        barred_until: when it may lead again; null if it is not drained.
+        by: who has drained it; null if it is not drained.
+        reason: as that one has given it.
+        running: whether this process is draining it now.
+        result: how the last drain by this process has ended; null if there was none.
+        error: why the last one has failed; null if it has not.
+    """
+
+    host: str
+    barred_until: str | None = None
+    by: str | None = None
+    reason: str | None = None
+    running: bool = False
+    result: Drained | None = None
+    error: str | None = None
+
+
+class Hosts:
+    """The drains of one process; at most one for each host at a time."""
+
+    def __init__(self, stores: ApiStores) -> None:
+        """Drain nothing yet."""
+        self._stores = stores
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+        self._ended: dict[str, Drained | str] = {}
+
+    def operations(self) -> list[Operation]:
+        """Return what can be asked of a host."""
+        path, refusals = f"{PREFIX}/hosts/{{host}}", (400, 404, 500)
+
+        def get(request: Request) -> HostState:
+            return self._state(_host(request))
+
+        return [
+            Operation(path, get, "Whether a host is drained, and how far that is.", HostState, refusals=refusals),
+            posted(
+                f"{path}/drain",
+                DrainAsked,
+                self._drain,
+                "Move all leaderships off a host, and keep it from leading; asking while that goes on asks once.",
+                HostState,
+                refusals,
+            ),
+            Operation(
+                f"{path}/undrain", self._undrain, "Let a host lead again.", Undrained, refusals=refusals, method="POST"
+            ),
+        ]
+
+    def _drain(self, request: Request, asked: DrainAsked) -> Response:
+        host = _host(request)
+        order = Bar(host, int(wall() + asked.seconds), asker(request), asked.reason)
+        _ = order.name  # refused before anything begins
+        if not asked.unseen:
+            host = self._known_as(host, "If the name is right, ask with `unseen`.")
+            order = msgspec.structs.replace(order, contender=host)
+        with self._lock:
+            if host not in self._running:
+                begin_thread(self._run, order, name="ha-drain")
+                self._running.add(host)
+        return encoded(self._state(host), 202, {"Location": f"{PREFIX}/hosts/{host}"})
+
+    def _run(self, order: Bar) -> None:
+        host = order.contender
+        try:
+            asked = HostDrain(self._stores.admin(), self._stores.note(), order, wall())
+            ended: Drained | str = asked.run(TIMEOUT_S, CONCURRENCY)
+        except (LeaderError, StoreError, TimeoutError) as error:
+            ended = f"{error}"
+        with self._lock:
+            self._running.discard(host)
+            self._ended[host] = ended
+        _log.info("drain of %s, asked for by %s: %s", host, order.by, ended)
+
+    def _undrain(self, request: Request) -> Undrained:
+        host = _host(request)
+        done = undrain(self._stores.admin(), host)
+        if not done.drained and not done.jobs and (name := self._known_as(host, "Nothing is changed.")) != host:
+            done = undrain(self._stores.admin(), name)
+        return done
+
+    def _known_as(self, host: str, what: str) -> str:
+        try:
+            return known_as(self._stores.admin(), host, what)
+        except LeaderError as error:
+            raise HTTPException(404, f"{error}") from error
+
+    def _state(self, host: str) -> HostState:
+        order = self._stores.admin().call("drained", barring.drained).get(host)
+        with self._lock:
+            running, ended = host in self._running, self._ended.get(host)
+        result = ended if isinstance(ended, Drained) and not running else None
+        error = ended if isinstance(ended, str) and not running else None
+        if order is None or order.until <= wall():
+            return HostState(host, running=running, result=result, error=error)
+        until = at_time(order.until * 1000)
+        return HostState(host, until, order.by or None, order.reason or None, running, result, error)
+
+
+def _host(request: Request) -> str:
+    return check_contender(request.path_params["host"])
+
+
+# --- verbs that a process of its own carries out
 
 
 class OperationState(msgspec.Struct, frozen=True):
