@@ -10,8 +10,8 @@ from ha.cli.context import Context, command, needs, operator, refusals_as_errors
 from ha.cli.options import flag_option, printable, seconds_option
 from ha.cli.progress import copying
 from ha.config.stores import Stores
-from ha.groups.overview import RootView, overview
 from ha.placement.group_files import GroupFiles
+from ha.placement.load import RootView, overview
 from ha.verbs.table import VERBS
 from leader.errors import InvalidSettings
 
@@ -82,7 +82,7 @@ def move(context: Context, job: str, to: str | None, undo: bool, timeout: float)
     if (to is None) != undo:
         raise click.UsageError("Give either --to ROOT or --undo.")
     needs("Moving", "pyarrow")
-    from ha.groups.moving.mover import mover_of  # noqa: PLC0415  # loads pyarrow
+    from ha.groups.mover import mover_of  # noqa: PLC0415  # loads pyarrow
 
     group, quiet = group_of(context.stores), context.as_json
     with refusals_as_errors(), copying(quiet) as told:

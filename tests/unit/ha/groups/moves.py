@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ha.groups.moving.mover import Mover
+from ha.groups.mover import Mover
 from leader.layout import tree
 from leader.layout.lease import Lease, Mode
 from leader.layout.names import LeaderDirectory

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ha.groups.moving.mirror import Mirror
-from ha.groups.moving.steps import Handover
+from ha.groups.mirror import Mirror
+from ha.groups.steps import Handover
 from store.errors import Unknown
 from tests.unit.ha.groups.moves import FILES, JOB, Leading, Process, content, held, home_of_job, mover
 from tests.unit.ha.placement.roots import Roots

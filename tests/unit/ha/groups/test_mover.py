@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ha.groups.moving import mover as module
-from ha.groups.moving import steps
-from ha.groups.moving.mover import ROUNDS, SMALL_S
-from ha.groups.moving.steps import look
+from ha.groups import mover as module
+from ha.groups import steps
+from ha.groups.mover import ROUNDS, SMALL_S
+from ha.groups.steps import look
 from ha.placement.place import Pointer
 from leader.errors import NoLeader
 from leader.job.admin import JobAdmin

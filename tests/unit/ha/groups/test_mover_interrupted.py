@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ha.groups.moving import mover as module
-from ha.groups.moving.marks import CopyMark, copies_in
-from ha.groups.moving.steps import Handover, look
+from ha.groups import mover as module
+from ha.groups.marks import CopyMark, copies_in
+from ha.groups.steps import Handover, look
 from ha.placement.place import Pointer
 from leader.errors import LeaderError
 from leader.layout import tree

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ha.groups.moving.marks import CopyMark
+from ha.groups.marks import CopyMark
 from ha.placement.place import Pointer, home_of, lies_here, pointer_in, roots_of
 from leader.errors import InvalidName
 from leader.layout.names import LeaderDirectory

@@ -8,9 +8,9 @@ from dataclasses import KW_ONLY, dataclass
 import msgspec
 
 from ha.config.stores import Stores
-from ha.groups.moving.marks import CopyMark
-from ha.groups.moving.mirror import Mirror
-from ha.groups.moving.steps import CALL_TIMEOUT_S, Handover, Place, Seen, bound, look, outputs, rest, time_of
+from ha.groups.marks import CopyMark
+from ha.groups.mirror import Mirror
+from ha.groups.steps import CALL_TIMEOUT_S, Handover, Place, Seen, bound, look, outputs, rest, time_of
 from ha.leadership.lead import lead
 from ha.leadership.leadership import Leadership
 from ha.placement.group_files import GroupFiles

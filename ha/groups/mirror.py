@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from ha.checkpoints.trees import Tree
-from ha.groups.moving.marks import COPYING
+from ha.groups.marks import COPYING
 from ha.spark.checkpoint_tools.copying import CopyProgress, Staging, Told
 from leader.layout.information import BAR
 from leader.layout.lease import Lease

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ha.checkpoints.trees import Tree
-from ha.groups.moving.marks import COPYING, CopyMark, arrival, arrived, copies_in, is_scratch
-from ha.groups.moving.mirror import check_same
+from ha.groups.marks import COPYING, CopyMark, arrival, arrived, copies_in, is_scratch
+from ha.groups.mirror import check_same
 from ha.placement.finding import holds
 from ha.placement.place import Pointer, pointer_in
 from leader.layout.names import OUT, RECORD, LeaderDirectory
