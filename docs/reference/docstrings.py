@@ -11,7 +11,10 @@ SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises")
 
 HEADINGS = {"Args": "Arguments"}
 
-PLAIN = {"Fenced", "InvalidName", "NoLeader", "StoreError", "Unreachable"}
+PLAIN = {
+    "CallRefused", "CallUnknown", "Fenced", "ForeignBatch", "InvalidName", "NoEndpoint", "NoLeader", "OutputLost",
+    "QueryFailed", "RegionBehind", "StoreError", "Unreachable",
+}  # fmt: skip
 """Errors whose own docstring says enough."""
 
 _ROLE = re.compile(r":(?:class|meth|func|mod|data|attr):`~?([^`]+)`")
@@ -40,7 +43,9 @@ class Docstring(NamedTuple):
         found = [
             f"`{name}`" if name in PLAIN else f"`{name}` ({text})" for name, text in self.sections.get("Raises", [])
         ]
-        text = f"Raises {', '.join(found).replace('.)', ')')}."
+        text = re.sub(
+            r"; (?:the message|it) says (?:which|why)(?=\))", "", f"Raises {', '.join(found)}.".replace(".)", ")")
+        )
         return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False) if found else ""
 
     def section(self, title: str) -> str:

@@ -35,7 +35,7 @@ SHORT = 88
 """Characters of a signature on one line."""
 
 MANY = 4
-"""Commands that have an option with one text, for it to be common."""
+"""Commands that have an option with one text, for it to be common; one less if it has no other text anywhere."""
 
 USUAL = "JOB"
 """Arguments that need no line: the text of the command names them."""
@@ -44,6 +44,9 @@ SETTING = "settings.md#"
 
 COMMON = 3
 """Calls that have an argument with one text, for it to be common."""
+
+RANGE = re.compile(r" +\[x>=?\d+\]|; (?:[\d.]+<=?)?x[<>=\d.]*(?=[;\]])")
+"""Of an option's number, as click says it; `--help` has it."""
 
 ARGUMENTS = re.compile(r"\*\*Arguments\*\*\n\n(?:- .*\n(?:  .*\n)*)+\n?")
 ITEM = re.compile(r"- .*\n(?:  .*\n)*")
@@ -210,14 +213,16 @@ def code(line: str) -> str:
 
 
 def errors() -> str:
-    """Return the tree of errors."""
-    lines = ["## Errors\n", *parse(inspect.getdoc(ha.errors) or "").text.splitlines(), ""]
+    """Return the tree of errors; that messages say what is wrong is said once."""
+    about = parse(inspect.getdoc(ha.errors) or "").text
+    lines = ["## Errors\n", *f"{about}\nThe message says what is wrong, and what to do.".splitlines(), ""]
     lines += _tree(ha.errors.HaError, ERRORS, "")
     return "\n".join(lines) + "\n"
 
 
 def _tree(kind: type, kinds: set[type], indent: str) -> list[str]:
-    lines = [entry(f"`ha.errors.{kind.__name__}`", first_sentence(parse(inspect.getdoc(kind) or "").text), indent)]
+    said = re.sub(r"; the message says [^.]*", "", first_sentence(parse(inspect.getdoc(kind) or "").text))
+    lines = [entry(f"`ha.errors.{kind.__name__}`", said, indent)]
     below = [each for each in kinds if next((base for base in each.__mro__[1:] if base in kinds), None) is kind]
     for each in sorted(below, key=lambda kind: kind.__name__):
         lines += _tree(each, kinds, indent + "  ")
@@ -251,7 +256,8 @@ def commands() -> str:
     """Return the page of the command line; an option of many commands is described once."""
     found = list(every(app, None))
     described = Counter(each for context, command in found for each in _options(context, command))
-    shared = {each: None for each, times in described.items() if times >= MANY and each[1]}
+    texts = Counter(flags for flags, _ in described)
+    shared = {each: None for each, times in described.items() if times + (texts[each[0]] == 1) >= MANY and each[1]}
     groups: dict[str, list[str]] = {}
     for context, _ in found:
         group, _, name = context.command_path.rpartition(" ")
@@ -272,7 +278,7 @@ def every(command: click.Command, parent: click.Context | None) -> list[tuple[cl
 
 def _options(context: click.Context, command: click.Command) -> list[tuple[str, str]]:
     records = [each for each in (option.get_help_record(context) for option in command.params) if each]
-    return [(flags, _setting(re.sub(r"; [\d.<=]+x[\d.<=]*(?=\])", "", text))) for flags, text in records]
+    return [(flags, _setting(RANGE.sub("", text))) for flags, text in records]
 
 
 def _setting(text: str) -> str:

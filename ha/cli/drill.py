@@ -106,8 +106,7 @@ def run_drills(
 ) -> None:
     """Run drills; exit with 1 if one failed, or if none could be run.
 
-    Each takes a minute or two. A PySpark job starts under two sidecars, files arrive, and readers look up the leader.
-    Then the drill breaks something and mends it, and the job counts to the end. Its history and output are judged.
+    Each takes a minute or two: it breaks something of a real PySpark job under two sidecars, mends it, and judges.
     """
     from ha.drill.environment import DrillError  # noqa: PLC0415  # only those who drill pay for it
     from ha.drill.ha_provider import PROVIDERS  # noqa: PLC0415

@@ -26,10 +26,8 @@ RIGHT = ("EPOCH", "BELIEF", "FOR", "STARTS", "MEMORY")
 def status(context: Context, job: str | None) -> None:
     """Show the sidecars, daemons and agents of this user on this host, or only those that contend for JOB.
 
-    For each job: whether this host leads it, stands by, or is not eligible and why; for how many more seconds it leads
-    for certain; whose ZooKeeper session attests it, its own or its host's; what the command is doing (cold, warming,
-    warm, running, restarting) and since when, how often it was started, and the memory of all its processes; of a
-    stored program, its version. Below: why it is not eligible, and who has paused the job. No store is asked:
+    For each job: its role here, for how many more seconds it leads for certain, whose ZooKeeper session attests it, and
+    what its command is doing. Below: why it is not eligible, and who has paused the job. No store is asked:
     `ha job list` shows the contenders of all hosts.
     """
     try:

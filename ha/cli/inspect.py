@@ -35,10 +35,10 @@ _OF_STORES = ("STORE", "PARTITIONS", "KEYS", "AS OF BATCH", "SKEW", "BYTES", "SK
 def inspect(context: Context, target: str, query: str | None, batch: int | None, with_settings: bool) -> None:
     """Show what the checkpoints of JOB, or the checkpoint directory at URI, say: batches, state, sources, settings.
 
-    The job may be running, or be dead. Batches are judged by names; `ha checkpoint verify` also opens the snapshots of
-    all of them. Keys are counted as of the newest snapshot of each partition, and HDFSBackedStateStore does not count
-    them. SKEW is the largest partition over the mean, and which one that is. REPLAYED is how many versions of changes a
-    restart reads after the snapshot, in the partition with the most of them.
+    The job may be running, or be dead. Batches are judged by names. Keys are counted as of the newest snapshot of each
+    partition, and HDFSBackedStateStore does not count them. SKEW is the largest partition over the mean, and which one
+    that is. REPLAYED is how many versions of changes a restart reads after the snapshot, in the partition with the most
+    of them.
     """
     needs("Reading checkpoints", "pyarrow")
     with checkpoints(context, target, query) as places:

@@ -53,9 +53,7 @@ def shown_as(function: Callable[..., None]) -> Callable[..., None]:
 def list_jobs(context: Context, states: tuple[str, ...], form: str | None, watch: bool) -> None:
     """List all jobs: state, epoch, mode and holder of the lease, and all contenders.
 
-    Below: which job no process leads, since when, and who takes over; who has paused it; which contenders are barred
-    from it, because their host is drained; when a job that keeps failing is tried again; and how many of its queries
-    are not guarded. `ha job show JOB` tells all of one job.
+    Below: what is wrong with a job, or keeps it. `ha job show JOB` tells all of one job.
     """
 
     def look(leases: Leases) -> tuple[object, Iterable[str]]:
@@ -72,7 +70,7 @@ def list_jobs(context: Context, states: tuple[str, ...], form: str | None, watch
 def show(context: Context, job: str, form: str | None, watch: bool) -> None:
     """Tell what is known of JOB on one screen: state, leader, batches, standbys, the last failure, what can be done.
 
-    Exit with 3 if there is no such job. What the leader's process itself knows is in `ha host status JOB` on its host.
+    Exit with 3 if there is no such job.
     """
 
     def look(leases: Leases) -> tuple[object, Iterable[str]]:
@@ -233,8 +231,7 @@ FOLLOW_EVERY_S = 0.2
 def logs(context: Context, job: str, previous: bool, lines: int | None, follow: bool) -> None:
     """Print what the command of JOB has written on this host: standard output and error of its newest run.
 
-    The last five runs are kept, of each the newest 8 to 16 MiB, as this user's sidecars have started them. For example:
-    `ha job logs orders -n 100 -f`.
+    The last five runs are kept, of each the newest 8 to 16 MiB, as this user's sidecars have started them.
     """
     runs = output_log.runs(check_job(job))
     if len(runs) <= previous:

@@ -17,7 +17,7 @@ from store.clock import now
 
 @command()
 @value_option("--to", str, "CONTENDER", "The next leader; see `ha job list`.  [default: any standby]", name="successor")
-@seconds_option(60.0, "Wait this long for another leader, in seconds.")
+@seconds_option(60.0, "Wait this long for another leader.")
 def handover(context: Context, job: str, successor: str | None, timeout: float) -> None:
     """Have the leader of JOB hand over to another contender, and wait until that one leads."""
     admin = context.admin

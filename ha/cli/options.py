@@ -51,9 +51,9 @@ def seconds_option(default: float | str, text: str, flag: str = "--timeout") -> 
 
 
 json_option = flag_option("--json", "Print JSON instead of text.", name="as_json")
-timeout_option = seconds_option(2.0, "Wait this long for an answer, in seconds.")
+timeout_option = seconds_option(2.0, "Wait this long for an answer.")
 yes_option = flag_option("--yes", "Do not ask.")
-lead_option = seconds_option(10.0, "Wait this long for the job's lease, in seconds.")
+lead_option = seconds_option(10.0, "Wait this long for the job's lease.")
 
 
 def setting_option(name: str, **more: Any) -> Callable[[Command], Command]:

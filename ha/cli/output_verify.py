@@ -41,8 +41,6 @@ def verify(context: Context, job: str, name: str | None, batches: range | None, 
     lacks, or has from another query; with --read also if Spark cannot read an output as a whole, or gets another
     number of rows than its writers have counted.
 
-    A batch that is complete has had all of its files in their places: if they are not there, they are gone since, and
-    perhaps their readers have taken them away.
     """
     bad = 0
     if reads:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 preflight_option = flag_option(
     "--no-preflight",
-    "Do not check first, by a dry run, whether the program fits the checkpoints of JOB: see `ha job preflight`.",
+    "Do not check first whether the program fits the checkpoints of JOB.",
     name="unchecked",
 )
 
@@ -38,7 +38,7 @@ preflight_option = flag_option(
     "be given often.",
 )  # fmt: skip
 @click.option("--without", multiple=True, metavar="QUERY", help="The program has dropped QUERY on purpose.")
-@seconds_option(300.0, "End the dry run after this time, in seconds. Copying takes what it takes.")
+@seconds_option(300.0, "End the dry run after this time. Copying takes what it takes.")
 def preflight(
     context: Context,
     job: str,

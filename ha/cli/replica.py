@@ -55,9 +55,9 @@ def replicate(
 ) -> None:
     """Keep a replica of the checkpoints of JOB below URI, on another file system.
 
-    `ha replica promote` there makes it the job. This runs until it is interrupted. Each round copies the files of the
-    newest batch. JOB may run and change its leader, and is only read. Of several processes that replicate JOB to URI
-    one does so; the others wait to take over. If it is killed, start it again: it copies what is missing.
+    `ha replica promote` there makes it the job. This runs until it is interrupted. JOB may run and change its leader,
+    and is only read. Of several processes that replicate JOB to URI one does so; the others wait to take over. If it
+    is killed, start it again.
     """
     needs("Replicating", "pyarrow")
     from ha.spark.replication.replication import ReplicaRounds, check  # noqa: PLC0415  # loads pyarrow
@@ -189,9 +189,9 @@ def _of_replica(heading: str, report: "ReplicaReport", now: float) -> Iterator[s
 def promote(context: Context, job: str, old_files: str | None, replace: bool, force: bool) -> None:
     """Make the replica of JOB, below this root, the job: it resumes here from its newest complete batch.
 
-    The replication ends: `ha replica run` finds the mark, and stops. Then start JOB here with `ha run`. Without
-    --old-files it is refused while JOB is led at the old side, as far as that can be seen from here, and only sidecars
-    with the setting replicate_to notice that JOB must not run there any more: see to it before that side comes back.
+    Then start JOB here with `ha run`. Without --old-files it is refused while JOB is led at the old side, as far as
+    that can be seen from here, and only sidecars with the setting replicate_to notice that JOB must not run there any
+    more: see to it before that side comes back.
 
     It asks before it changes anything, for nothing undoes it.
 

@@ -172,7 +172,7 @@ def request_options(seconds: float, what: str = "") -> Callable[[Callable[..., N
     # `seconds`: usual time-out. `what`: what the time-out means; default: how long the command waits.
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        timeout = seconds_option(seconds, what or "Wait this long for the answer, in seconds. The request stays.")
+        timeout = seconds_option(seconds, what or "Wait this long for the answer. The request stays.")
         identity = value_option(
             "--request-id", str, "ID", "Asking twice with one id is asking once.  [default: a new one]"
         )
@@ -219,7 +219,7 @@ def cancel(context: Context, job: str, timeout: float, request_id: str | None) -
 
 @command()
 @flag_option("--partial", "Leave out queries that have completed no batch, and name them.")
-@request_options(TIMEOUT_S, "Give the savepoint up after this time, in seconds.")
+@request_options(TIMEOUT_S, "Give the savepoint up after this time.")
 def take(context: Context, job: str, uri: str | None, partial: bool, timeout: float, request_id: str | None) -> None:
     """Take a savepoint of JOB: all its queries at a consistent cut, at URI or among its own.
 

@@ -66,7 +66,7 @@ def restart(
     A program that `ha job submit` has stored is started in its newest version; the exit code is 1 if another one runs
     then, because the sidecar was started with a COMMAND, or if the new one fails at once. With --query the command
     goes on, and only queries that it has declared with ha.spark.Job are started again. A stored program that was not
-    checked when it was stored is checked before the command ends: see `ha job preflight`.
+    checked yet is checked before the command ends: see `ha job preflight`.
     """
     if discard_newer and savepoint is None:
         raise click.UsageError("--discard-newer says what happens with --from: give that as well.")

@@ -234,9 +234,8 @@ MOST = 100_000  # most partitions: each of them is a directory, and a task in ev
 def rescale(context: Context, job: str, query: str, partitions: int, deep: bool, redo_begun: bool) -> None:
     """Give the state of QUERY in JOB another number of partitions.
 
-    Spark freezes the number of partitions, spark.sql.shuffle.partitions, with the first batch of a query. Stop JOB
-    first, best with `ha job stop JOB --savepoint`, and all processes that contend for it: this command leads JOB
-    meanwhile. It starts a Spark on this host, which repartitions a copy of the checkpoint in RocksDB; keys are
+    Stop JOB first, best with `ha job stop JOB --savepoint`, and all processes that contend for it: this command leads
+    JOB meanwhile. It starts a Spark on this host, which repartitions a copy of the checkpoint in RocksDB; keys are
     compared, and one rename swaps the two. The old one goes into the trash of JOB; `ha checkpoint rewind JOB QUERY
     --undo` brings it back.
 

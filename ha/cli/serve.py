@@ -265,8 +265,8 @@ def daemon(jobs: tuple[str, ...], given: tuple[str, ...], **arguments: Any) -> N
 def agent(jobs: tuple[str, ...], **arguments: Any) -> None:
     """Answer lookups for all processes of this host: for each JOB, and for every job that they ask about.
 
-    The agent writes each answer into the directory of the setting `snapshots`. Every process of the same user finds it
-    there without asking a store; if the agent runs as root, the processes of all users do. It contends for no job.
+    The agent writes each answer into the directory of the setting `snapshots`, for the processes of the same user; if
+    the agent runs as root, for those of all users. It contends for no job.
     """
     from ha.agent.standalone import StandaloneAgent  # noqa: PLC0415
     from ha.leadership.signals import end_in_order  # noqa: PLC0415

@@ -59,8 +59,8 @@ def submit(
 
     `ha run JOB` without a COMMAND runs it, on any host, and each start of the command takes the newest version. So an
     upgrade is one `ha job submit` and one `ha job restart`, and a roll-back is `ha job submit --version N` and `ha job
-    restart`. The last 10 versions are kept. Files are checked by their SHA-256 before each start. If JOB has
-    checkpoints of Spark, a dry run on this host shows first whether COMMAND fits them: see `ha job preflight`.
+    restart`. The last 10 versions are kept. If JOB has checkpoints of Spark, a dry run on this host shows first
+    whether COMMAND fits them: see `ha job preflight`.
     """
     check_job(job)
     if sum((bool(command), number is not None, as_list)) != 1:

@@ -188,15 +188,14 @@ class StandbySettings(msgspec.Struct, frozen=True, kw_only=True):
     verify_interval: float = seconds(
         0.0,
         "Time from one verification of the job's checkpoints to the next, by each sidecar that does not lead; 0 for "
-        "none. It goes by names, lengths and small files, as `ha checkpoint verify` does, in a process of its own with "
-        "the lowest priority, and asks HDFS at most 50 times in a second.",
+        "none. It is that of `ha checkpoint verify`, with the lowest priority, and asks HDFS at most 50 times in a "
+        "second.",
     )
 
     replicate_to: str = setting(
         "",
         "Root of the jobs on another file system, to which a sidecar that does not lead replicates the job's "
-        "checkpoints, as `ha replica run --to` does, in a process of its own with the lowest priority. Of several "
-        "sidecars one does so.",
+        "checkpoints, as `ha replica run --to` does, with the lowest priority. Of several sidecars one does so.",
         shown="empty: nothing is replicated",
     )
     replicate_rate: int = setting(

@@ -3,9 +3,8 @@
 Code in Python workers uses :mod:`ha.spark.worker`, and operators use :mod:`ha.spark.tools`.
 Imports are lazy, so a worker imports neither the driver's modules nor PySpark.
 
-Two things are not. Other users are kept from the port by which Spark calls the program: see
-:mod:`ha.spark.session.callback_guard`. And in a program that ``ha run --engine`` has started, this import prepares
-PySpark for the JVM that is there. So it stands before the session is built.
+Two things are not. Other users are kept from the port by which Spark calls the program, and under ``ha run --engine``
+PySpark is prepared for the JVM that is there. So this import stands before the session is built.
 """
 
 import os

@@ -1,9 +1,9 @@
 """Functions for user code in Spark's Python workers: find the job master and its checkpoints, and call it.
 
-Where an agent runs on the worker's host (``ha host agent``, or any ``ha run`` or ``ha host daemon``), a worker reads
-the agent's snapshots, within microseconds, and opens no connection. Elsewhere it asks the stores once and then answers
-from memory until ZooKeeper's watch tells of a change or the connection changes. It asks again after a tenth of the
-audit interval in any case, and after 1 s while ZooKeeper is away. Checkpoints are always asked for in this way.
+Where an agent runs on the worker's host, a worker reads the agent's snapshots, within microseconds, and opens no
+connection. Elsewhere it asks the stores once and then answers from memory until ZooKeeper's watch tells of a change or
+the connection changes. It asks again after a tenth of the audit interval in any case, and after 1 s while ZooKeeper is
+away. Checkpoints are always asked for in this way.
 
 This module does NOT promise that a cached address is still the leader's. A leader that is gone refuses or does not
 answer, and the epoch in the answer lets the other side refuse requests from the past.
@@ -224,17 +224,9 @@ def call(
     timeout: float = MASTER_TIMEOUT_S,
     idempotent: bool = False,
 ) -> "Reply":
-    """Send an HTTP request to the job's master; see :meth:`ha.jobmaster.Caller.http`.
+    """Send an HTTP request to the job's master: :meth:`ha.jobmaster.Caller.http` has the arguments.
 
-    Args:
-        method: such as ``POST``.
-        path: with the query, escaped as in a URL.
-        body: empty for none.
-        headers: further ones.
-        job: the job's name; default: as in :func:`ha.spark.worker.job_master`.
-        endpoint: which of the leader's addresses.
-        timeout: seconds for the whole call.
-        idempotent: whether executing it twice does no harm: then it is sent again when an answer was lost.
+    Job and endpoint are those of :func:`ha.spark.worker.job_master`.
 
     Raises:
         CallRefused: no master has executed the request, and none will.

@@ -56,9 +56,6 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
     with the first query that fails, wait with ``spark.streams.awaitAnyTermination()``.
     All queries are stopped when Spark calls a function that the program has lost, because only a new program has it.
 
-    Under ``ha run`` an exit code of 0 is a success only if the block was left, no query was active then, and some had
-    been started; or if the program has called ``leadership.finish()``.
-
     When the leadership ends, all queries of the JVM are stopped, those of other sessions too, and none is started any
     more, in the block or after it, until this process leads again: that raises ``NotLeader``. It also ends when the JVM
     has ended, and when the block is left.

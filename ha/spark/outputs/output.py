@@ -37,9 +37,9 @@ _COLUMN = "batch"
 class Output(Publisher):
     """A directory to which one query publishes its batches; give it to ``foreachBatch`` as it is.
 
-    If a query does a batch again, what was published stays, and the rows of the new try are dropped. That is only so
-    for the same query with the same checkpoint, and the same input. Any other batch under a number that is taken ends
-    its query with a :class:`ha.errors.ForeignBatch`. Several partitions of one batch appear one after the other.
+    If a query does a batch again, with the same checkpoint and input, what was published stays, and the rows of the new
+    try are dropped. Any other batch under a number that is taken ends its query with a
+    :class:`ha.errors.ForeignBatch`. Several partitions of one batch appear one after the other.
     """
 
     def __init__(
@@ -120,12 +120,12 @@ class Output(Publisher):
             Whether the batch was published now, and not before.
 
         Raises:
-            AlreadyExists: the output has such a batch, and this job did not put it there.
+            AlreadyExists: this job did not put the batch there.
             Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
             ForeignBatch: the output has batches of another query, or of a later state of this one.
             InvalidSettings: there are dead letters, and a partition commit or files to be merged; or the query has no
                 name, or a checkpoint elsewhere; or other rows of the batch were not written before.
-            NotLeader: the job is being stopped with a savepoint; a job that starts from it does this batch.
+            NotLeader: the job is being stopped with a savepoint.
             OutputLost: files of the batch are gone.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """

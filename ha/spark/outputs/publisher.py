@@ -82,7 +82,7 @@ class Publisher(ABC):
             ForeignBatch: the output has batches of another query, or of a later state of this one.
             InvalidSettings: a table is not safe any more, or its function or the batch does not fit; it says which.
             LeaderError: others have changed the table in a way that excludes the batch; Spark will do it again.
-            NotLeader: the job is being stopped with a savepoint; a job that starts from it does this batch.
+            NotLeader: the job is being stopped with a savepoint.
             OutputLost: the batch was decided, and cannot be published as things are; the message says why.
             StoreError: it is not known whether the batch was published; Spark will do it again.
         """

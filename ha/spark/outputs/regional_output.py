@@ -155,11 +155,11 @@ class RegionalOutput:
             Whether the batch was published now, and not before.
 
         Raises:
-            AlreadyExists: the output has such a batch, and this job did not put it there.
+            AlreadyExists: this job did not put the batch there.
             Fenced: another leader has taken over. Whatever was published, that leader publishes as well.
             ForeignBatch: the region has batches of another query, or of a later state of this one.
             InvalidSettings: it is no batch of the region's query, or that has written it already.
-            NotLeader: the job is being stopped with a savepoint; a job that starts from it does this batch.
+            NotLeader: the job is being stopped with a savepoint.
             OutputLost: files of the batch are gone.
             RegionBehind: a region has not come as far as ``max_region_lag`` allows.
             StoreError: it is not known whether the batch was published; Spark will do it again.

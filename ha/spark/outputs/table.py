@@ -35,8 +35,7 @@ class Table(Publisher):
     """A table to which one query publishes its batches; give it to ``foreachBatch`` as it is.
 
     As with :class:`ha.spark.Output`, a batch that is done again is recognised, and anything else under its number is
-    refused. Several tables in one batch, written one after the other by a function, have it exactly once each; after
-    a crash between them Spark does the batch again, and the tables that have it keep it.
+    refused. Several tables in one batch, written one after the other by a function, have it exactly once each.
     """
 
     def __init__(

@@ -111,12 +111,8 @@ def explain(error: BaseException, leadership: Leadership) -> NotLeader | None:
         leadership: under which it ran.
 
     Returns:
-        - ``Fenced``, with the present leader and epoch, if the error is about the leader directory and another leader
-          has taken it;
-        - ``NotLeader`` if the error is about the leader directory, but no store says who leads;
-        - None for every other error, which has another cause than the fence.
-
-        Raise what is returned from the error.
+        If the error is about the leader directory, the error to raise from it: ``Fenced``, with the present leader and
+        epoch, or ``NotLeader`` if no store says who leads. Else None: it has another cause than the fence.
     """
     if not any(_about(text, leadership) for text in _texts(error)):
         return None
