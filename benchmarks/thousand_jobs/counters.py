@@ -8,6 +8,8 @@ from typing import Any
 
 import requests
 
+from store.clock import now
+
 BEAN = "Hadoop:service=NameNode,name=RpcDetailedActivityForPort*"
 OF_CLIENTS = ("getListing", "rename", "rename2", "mkdirs", "delete", "getFileInfo", "create", "complete", "addBlock")
 """Methods that clients call; all others are the DataNode's."""
@@ -15,6 +17,7 @@ OF_CLIENTS = ("getListing", "rename", "rename2", "mkdirs", "delete", "getFileInf
 COUNTS = "NumOps"
 PACKETS = "zk_packets_received"
 TIMEOUT = 10.0
+UPDATE_WITHIN_S = 60.0
 
 
 def namenode(webhdfs: str) -> Counter[str]:
@@ -26,8 +29,11 @@ def namenode(webhdfs: str) -> Counter[str]:
 
 def counted(webhdfs: str) -> int:
     """Return the calls of clients until now: waits until the NameNode brings its counters up to date, each 10 s."""
-    before = namenode(webhdfs).total()
+    # TimeoutError: it does not within UPDATE_WITHIN_S.
+    before, end = namenode(webhdfs).total(), now() + UPDATE_WITHIN_S
     while (found := namenode(webhdfs).total()) == before:
+        if now() > end:
+            raise TimeoutError(f"The NameNode at {webhdfs} brings its counters not up to date.")
         time.sleep(0.1)
     return found
 
