@@ -40,6 +40,7 @@ from ha.program import end_file, exit_codes
 from ha.program.engine_state import EngineState
 from ha.program.files import write
 from ha.sidecar.command.guard import GROUP_GRACE_S, JVM_ENDED, die_with
+from ha.sidecar.command.spark_overlay import DEFAULTS, users_configuration
 from ha.sidecar.command.spark_submit import SUBMIT, options_of, python_variables
 from leader.errors import InvalidSettings
 from store.clock import now
@@ -111,7 +112,9 @@ class Engine:
         """Start nothing yet; raises as :func:`parts` does."""
         self._jvm_command, self._command = parts(command, os.environ)
         self._path, self._state = state, EngineState()
-        self._variables = python_variables(command, os.environ, state.with_name(f"{state.name}.modules"))
+        users = users_configuration(os.environ)
+        defaults, copies = users / DEFAULTS if users is not None else None, state.with_name(f"{state.name}.modules")
+        self._variables = python_variables(command, os.environ, defaults, copies)
         self._strategy = settings.restarts(random.random, UNSET_STRATEGY)
         self._asked, self._woken = False, os.eventfd(0)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

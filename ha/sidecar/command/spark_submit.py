@@ -82,15 +82,18 @@ def options_of(words: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
     return found, min(place, len(words))
 
 
-def python_variables(command: Sequence[str], environment: Mapping[str, str], copies: Path) -> dict[str, str]:
+def python_variables(
+    command: Sequence[str], environment: Mapping[str, str], defaults: Path | None, copies: Path
+) -> dict[str, str]:
     """Return what ``spark-submit`` gives to its Python program: the Python of its workers, and its modules' places.
 
     Those are the local files of ``--py-files``; modules that are no archives are copied into a directory, ``copies``.
     """
-    # As Spark's PythonRunner and SparkSubmit do it.
-    options = _options(command) or []
+    # As Spark's PythonRunner and SparkSubmit do it. `defaults`: Spark's spark-defaults.conf.
+    if (options := _options(command)) is None:
+        return {}
     python, modules = (
-        next(filter(None, _settings(options, None, name)), "")
+        next(filter(None, _settings(options, defaults, name)), "")
         for name in ("spark.pyspark.python", "spark.submit.pyFiles")
     )
     named = dict(options).get("--py-files") or modules

@@ -80,10 +80,10 @@ def test_the_program_has_the_modules_and_the_workers_python_that_spark_submit_gi
     """As Spark's ``PythonRunner``: also before a session is built."""
     for name in ("rules.zip", "more-1.egg", "one.py", "two.py", "other.txt"):
         (tmp_path / name).write_text(name)
-    copies, others = tmp_path / "copies", {"PYTHONPATH": "/others"}
+    copies, others, defaults = tmp_path / "copies", {"PYTHONPATH": "/others"}, tmp_path / "spark-defaults.conf"
 
     def of(command: str, environment: dict[str, str]) -> dict[str, str]:
-        return python_variables(command.replace("@", str(tmp_path)).split(), environment, copies)
+        return python_variables(command.replace("@", str(tmp_path)).split(), environment, defaults, copies)
 
     found = of("spark-submit --py-files @/rules.zip,file:@/one.py,file://@/t*.py,hdfs://n/a.zip a.py", others)
     assert found == {"PYTHONPATH": f"{tmp_path}/rules.zip:{copies}:/others"}
@@ -95,3 +95,6 @@ def test_the_program_has_the_modules_and_the_workers_python_that_spark_submit_gi
     assert of_file == {"PYTHONPATH": f"{tmp_path}/rules.zip", "PYSPARK_PYTHON": "p"}
     for command in ("spark-submit a.py --py-files @/rules.zip", "python a.py", "spark-submit --py-files @/no.zip a.py"):
         assert of(command, others) == {}
+    defaults.write_text(f"spark.pyspark.python of-all\nspark.submit.pyFiles={tmp_path}/rules.zip\n")
+    of_all = {"PYTHONPATH": f"{tmp_path}/rules.zip:/others", "PYSPARK_PYTHON": "of-all"}
+    assert (of("spark-submit a.py", others), of("python a.py", others)) == (of_all, {})
