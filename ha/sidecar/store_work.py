@@ -140,7 +140,8 @@ class StoreWork:
         more, lines = ("", "") if command.dump else self._last_words()
         said = f"{command.said} {more}".rstrip()
         kept = self._status.add_exception(command.leader, command.kind, said, lines, command.dump)
-        self._kept = kept, command.wait
+        # One with lines is a file, which takes longer than the short wait: it is kept after the lease is given back.
+        self._kept = None if lines and command.wait < do.NOTE_S else (kept, command.wait)
 
     def show_told(self) -> None:
         """Show what the program has told of its queries: those that are not guarded, and failures of others."""

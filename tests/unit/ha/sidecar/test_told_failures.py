@@ -10,6 +10,7 @@ import pytest
 from ha.hook.query_watch import FAILED
 from ha.program import failure_notes
 from ha.program.failure_notes import Note
+from ha.sidecar.machine import commands as do
 from ha.sidecar.store_work import StoreWork
 
 
@@ -60,6 +61,26 @@ def test_a_note_is_kept_at_once_and_tried_by_one_at_a_time(
     status.tries[1].set()
     store.show_told()
     assert len(status.tries) == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "wait", "waits"), [("", 0.1, [0.1]), ("its last lines", 2.0, [2.0]), ("its last lines", 0.1, [])]
+)
+def test_a_takeover_does_not_wait_for_a_failure_that_cannot_be_kept_in_time(
+    status: Any, lines: str, wait: float, waits: list[float]
+) -> None:
+    """With the last lines of its command it is a file, and HDFS takes longer for one than such a leader waits."""
+    nothing: Any = None
+    waited: list[float] = []
+    status.add_exception = lambda *_: SimpleNamespace(wait=waited.append)
+    last_words = lambda: ("", lines)  # noqa: E731
+    made = StoreWork(
+        "orders", status, nothing, nothing, nothing, nothing, nothing, None, None, nothing, nothing, last_words
+    )
+    leader: Any = "leader"
+    made.keep(do.KeepException(leader, "exit-137", "It was killed.", wait=wait))
+    made.end()
+    assert waited == waits
 
 
 def test_a_host_that_lacks_something_ends_no_look(
