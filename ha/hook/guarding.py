@@ -1,7 +1,6 @@
 """Guarding: keeps PySpark from starting queries that would lose rows, and tells of those that may.
 
-:class:`ha.spark.lead` calls it, and of a program of ``ha run`` :mod:`ha.hook.run_hook`. The rules are those of
-:mod:`ha.hook.query_rules`.
+:class:`ha.spark.lead` calls it, and :mod:`ha.hook.run_hook`. The rules are those of :mod:`ha.hook.query_rules`.
 """
 
 from __future__ import annotations
@@ -59,6 +58,7 @@ class Guard:
     refuse: Callable[[str], Exception] = Refused  # what is raised instead of a start
     check: Callable[[], object] = bool  # raises once the leadership has ended: nothing begins after that
     copies: bool = False  # whether the checkpoints are copies: the queries themselves may have come further
+    teach: Callable[[Any], object] = bool  # tells a session of the format `ha`, before its first query with it
 
 
 @dataclass
@@ -153,7 +153,6 @@ def _asking(start: Any, place_is: str) -> Any:
         for name, value in (*further, ("queryName", queryName)):
             if value is not None:
                 getattr(self, name)(value)
-        given = [place] if place is not None else []
         watched, name = self.ha_watched, ""
         guard = next(reversed(watched.guards), None)
         check = guard.check if guard else watched.over
@@ -164,7 +163,7 @@ def _asking(start: Any, place_is: str) -> Any:
         before = context.getLocalProperty(EVERY)
         context.setLocalProperty(EVERY, "true" if every else None)  # which the threads of the query inherit
         try:
-            query = start(self, *given)
+            query = start(self, *([place] if place is not None else []))
             watched.note(name, query)
         finally:
             context.setLocalProperty(EVERY, before)
@@ -197,6 +196,7 @@ def _ask(writer: Any, guard: Guard, place: Any, *, table: bool) -> str:
     if said.format == "memory" and why and not elsewhere:  # a checkpoint of its name would bar each further start
         writer.option("checkpointLocation", f"{guard.checkpoints}/{uuid.uuid4()}")
     if said.format == "ha":
+        guard.teach(writer._spark)  # noqa: SLF001
         if said.columns and OPTION not in said.options:
             writer.option("partitionBy", ",".join(said.columns))
         # Spark looks for a format of Python's in the session of this thread, and only the first thread has one.

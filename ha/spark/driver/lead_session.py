@@ -6,6 +6,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -134,7 +135,6 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
                 reconcile(leadership)
             if not self._spark.streams.active:  # else the program that has started them has done so
                 _relocate_checkpoints(leadership)
-            _register_format(self._spark, leadership)
             chosen = {LOCATION: leadership.path(SPARK), JOB_PROPERTY: leadership.job}
             chosen |= for_retained(self._spark, leadership.job, self._published)
             stack.enter_context(configured(self._spark, {**chosen, **for_session(self._spark, leadership)}))
@@ -146,7 +146,8 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
                 stack.enter_context(ReportFile(path, self.reports))
             publisher = publish_checkpoints(self._spark, leadership, self._query_ended, self.reports, self._ends)
             tell = stack.enter_context(publisher).tell_unguarded
-            stack.enter_context(guarded(Guard(leadership.path(SPARK), tell, InvalidSettings, self._check)))
+            teach = cache(partial(_register_format, leadership))
+            stack.enter_context(guarded(Guard(leadership.path(SPARK), tell, InvalidSettings, self._check, teach=teach)))
             leadership.on_revoked(lambda: self._end_all(self._stop_margin))
             stack.callback(lambda: self._end_all(self._stop_grace))
             if attached() and not self._supervises:
@@ -259,7 +260,8 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         )
 
 
-def _register_format(spark: SparkSession, leadership: Leadership) -> None:
+def _register_format(leadership: Leadership, spark: SparkSession) -> None:
+    # Half a second: Spark starts a Python process, which looks for formats. So only a query that writes with it waits.
     if hasattr(spark, "dataSource"):
         from ha.spark.sink.data_source import register_format  # noqa: PLC0415  # PySpark 3.5 lacks its base class
 

@@ -68,7 +68,7 @@ class HaSink(DataSource):
 
 def register_format(spark: SparkSession, leadership: "Leadership") -> None:
     """Let the queries of a session that start from now on write with ``format("ha")`` below this leadership."""
-    # `ha.spark.lead` does so each time that it is entered, because the session may have known another leader before.
+    # `ha.spark.lead` does so in each leadership, because the session may have known another leader before.
     # A class made here is pickled as a whole, so the processes that Spark starts know the leader.
     spark.dataSource.register(type("LedSink", (HaSink,), {"home": home_of(leadership)}))
 

@@ -293,6 +293,21 @@ def test_a_query_of_another_session_resumes_and_is_fenced_as_well(told: list[tup
     assert not told
 
 
+def test_a_session_is_told_of_the_format_by_the_first_query_that_writes_with_it(
+    told: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark takes half a second for that: a job without such a query does not wait for it in its takeover."""
+    taught: list[Any] = []
+    watched = change(sys.modules[guarding.WRITERS])
+    monkeypatch.setattr(watched, "guards", [Guard(HERE, lambda *_: None, teach=taught.append)])
+    Writer().format("parquet").queryName("q").start("/out")
+    assert not taught
+    writer = ha()
+    writer.start()
+    assert taught == [writer._spark]
+    assert not told
+
+
 def test_any_thread_may_start_a_query_with_the_format(told: list[tuple[str, str]]) -> None:
     plain: Any = Writer().format("parquet").queryName("q")
     for writer, active in ((ha(), ["its session"]), (plain, [])):
