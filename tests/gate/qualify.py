@@ -58,8 +58,9 @@ def stage(name: str, commit: str, temporary: Path) -> dict[str, Any]:
     plan: dict[str, list[str]] = {}
     try:
         run.why = prepared(STAGES[name].first, folder, run.end_at)
-        if STAGES[name].tests and not run.why:
+        if not run.why and (STAGES[name].tests or not STAGES[name].first):  # else its commands are all
             plan[name] = [each["id"] for each in collect(folder, (), name)]
+            run.why = "" if plan[name] else "No test is in this stage."
             run.lanes(plan)
     except NotBegunError as error:
         run.why = f"Its tests cannot be collected: {error}"
