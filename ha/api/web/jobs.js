@@ -7,7 +7,7 @@ import { distance, isReplica, sourceOf } from "/inside.js";
 const AGAIN_MS = 200; // between two drawings at least: of a thousand jobs some change every second
 const MOST_WHYS = 10; // jobs in trouble whose cause is asked for: each costs some fifteen calls of a store
 const ASK_AGAIN_MS = 10000; // after a request that failed, and for how far a replica is
-const OFTEN = 3; // failures in an hour from which on a job is in trouble, even if each restart helped for a while
+const OFTEN = 3; // failures in an hour from which on a job that is led is in trouble, even if each restart helped
 
 const NEEDS = [["overdue", (row) => (row.overdue ? 1 : 0)], ["failures in a row", (row) => row.next_try?.failures], ["not guarded", (row) => row.unguarded], ["not exactly once", (row) => row.repeated], ["paused", (row) => (row.paused ? 1 : 0)], ["barred", (row) => row.barred.length], ["standbys with another command", (row) => row.others.length]];
 const notes = (row) => NEEDS.map(([said, count]) => [said, count(row)]).filter(([, count]) => count);
@@ -29,7 +29,7 @@ const COLUMNS = [
   ["Contenders", (row) => (row.contenders === null ? "not known" : row.contenders.join(", ") || "none"), (row) => (row.contenders || []).length, "wide"],
 ];
 
-const trouble = (row) => row.overdue || ["damaged", "unreachable"].includes(row.lease) || kind(row.state) === "bad" || (row.next_try && row.next_try.failures > 1) || row.last_hour?.failures >= OFTEN;
+const trouble = (row) => row.overdue || ["damaged", "unreachable"].includes(row.lease) || kind(row.state) === "bad" || (row.next_try && row.next_try.failures > 1) || (row.holder && row.last_hour?.failures >= OFTEN);
 const worst = (row) => (trouble(row) ? 0 : rank(row.state));
 const by = (one, other) => (typeof one === "number" ? one - other : String(one ?? "").localeCompare(String(other ?? "")));
 

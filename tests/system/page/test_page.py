@@ -220,6 +220,17 @@ def test_a_replica_stands_below_its_job_and_says_how_far_it_is(visit: Any, serve
     page.wait_for_selector("tr:has-text('orders.replica') .why:has-text('No process replicates it now.')")
 
 
+def test_a_job_that_fails_often_is_in_trouble_and_one_that_is_over_is_not(visit: Any, served: Served) -> None:
+    admin = JobAdmin(served.stores.files, None, 5)
+    for job, more in (("orders", 1), ("reports", 3)):
+        for _ in range(more):
+            Exceptions(admin.directory(job)).add("exit-3", "It has ended with 3.")
+    page = visit()
+    hours = page.locator("td[data-label='Last hour']")
+    sync_api.expect(hours).to_have_text(["1 failure", "3 failures, 2 takeovers", "-", "3 failures"], **PATIENT)
+    assert page.title() == "(3) Hybrid HA"
+
+
 def test_what_was_not_answered_is_asked_again(visit: Any) -> None:
     page = visit("#/jobs/reports")
     page.clock.install()
