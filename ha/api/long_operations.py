@@ -1,4 +1,4 @@
-"""What takes longer than a request: POST begins it, and GET tells how far it is. Asking again resumes it.
+"""Long operations: POST begins one, and GET tells how far it is. Asking again resumes it.
 
 A platform's maintenance robot has a host drained, on a thread of this process. If this process ends meanwhile, the
 client asks again, here or elsewhere: jobs that have moved stay moved.
