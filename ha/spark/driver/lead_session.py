@@ -28,7 +28,7 @@ from ha.spark.queries.query_reports import QueryEnded, QueryReports, ReportFile
 from ha.spark.rewind.completing import settle
 from ha.spark.session.frozen import for_session, warn_of_frozen
 from ha.spark.session.reattaching import attached, reconcile, reconciled
-from ha.spark.session.spark_session import Jvm, configured, explain, stop_queries
+from ha.spark.session.spark_session import Jvm, configured, explain, scratch_kept, stop_queries
 from ha.spark.session.spark_settings import for_retained
 from ha.spark.stored.locations import checkpoint_location
 from ha.spark.tasks.task import JOB_PROPERTY
@@ -126,7 +126,8 @@ class lead:  # noqa: N801  # reads as a verb: with ha.spark.lead("orders", spark
         """
         with ExitStack() as stack:
             self._jvm = stack.enter_context(Jvm(self._spark, self._jvm_ended))
-            leadership = self._leadership = stack.enter_context(self._lead)
+            with scratch_kept(self._spark):
+                leadership = self._leadership = stack.enter_context(self._lead)
             if not self._jvm.alive:
                 raise self._without_jvm()
             if (path := self._shared("HA_HEARTBEAT")) is not None:

@@ -72,6 +72,28 @@ def java_listener(listener: Any) -> Any:
     return _named(SparkContext, "_jvm").PythonStreamingQueryListenerWrapper(listener)
 
 
+def scratch_directories(spark: SparkSession) -> list[str]:
+    """Return the directories that Spark makes at its start alone, and in which it writes later; none if not known."""
+    # `core/.../storage/DiskBlockManager.scala`. The objects are asked for fields: py4j cannot call their methods, which
+    # name classes of protobuf that Spark's packages lack, and each failed call ends py4j's connection.
+    try:
+        environment = _field(spark, "SparkEnv$", "env", None)
+        manager = _field(spark, "SparkEnv", "blockManager", environment)
+        disk = _field(spark, "storage.BlockManager", "diskBlockManager", manager)
+        blocks = [str(each.getPath()) for each in _field(spark, "storage.DiskBlockManager", "localDirs", disk)]
+        below = range(int(spark.sparkContext.getConf().get("spark.diskStore.subDirectories", "64") or 64))
+    except Py4JError as error:
+        _log.debug("Spark does not say where it keeps its blocks: %s", error)
+        return []
+    return [*(f"{each}/{number:02x}" for each in blocks for number in below), _named(spark.sparkContext, "_temp_dir")]
+
+
+def _field(spark: SparkSession, kind: str, name: str, owner: Any) -> Any:
+    field = jvm_of(spark).java.lang.Class.forName(f"org.apache.spark.{kind}").getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(owner)
+
+
 def activate(spark: SparkSession) -> None:
     """Make a session the active one of this thread, in which Spark looks for formats that are written in Python."""
     # Only the thread that has built the session has it already.

@@ -6,13 +6,14 @@ import select
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
 from ha.hosts.held_process import ending_of
 from ha.leadership.leadership import Leadership
-from ha.spark.session.private_names import check_version, jvm_of, newer_queries, running_queries
+from ha.spark.session.private_names import check_version, jvm_of, newer_queries, running_queries, scratch_directories
 from leader.errors import InvalidSettings, NotLeader
 from store.errors import StoreError
 
@@ -74,6 +75,19 @@ class Jvm:
         ready = select.select([self._process, self._closing], [], [])[0]
         if self._closing not in ready:
             self._ended()
+
+
+@contextmanager
+def scratch_kept(spark: SparkSession) -> Iterator[None]:
+    """Make the JVM's scratch directories again, after the block, if they are gone: it may wait for months in it."""
+    # Hosts remove temporary files that nobody has used for days, and Spark makes these at its start alone.
+    directories = scratch_directories(spark)
+    yield
+    try:
+        for each in directories:
+            Path(each).mkdir(0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        _log.warning("The directories in which Spark writes are gone, and cannot be made again: %s", error)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Rehearsal of a query: it runs on the real stores and leaves nothing behind."""
 
 import logging
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -12,6 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 import ha.spark
 from ha.spark.driver import rehearsal as warm
 from ha.spark.driver.rehearsal import DIRECTORY
+from ha.spark.session.private_names import scratch_directories
+from ha.spark.session.spark_session import scratch_kept
 from leader.errors import InvalidSettings
 from tests.limits import joined
 from tests.patience import PATIENCE_S
@@ -80,6 +83,17 @@ def test_a_function_puts_its_own_samples(spark: SparkSession, words: Words, root
     assert ha.spark.warm_up(spark, words.start, put, batches=1)
     assert words.batches == [0]
     assert names(root) == []
+
+
+def test_a_session_whose_directories_a_cleaner_removed_while_it_waited_writes_again(spark: SparkSession) -> None:
+    assert spark.range(100).repartition(7).count() == 100
+    directories = scratch_directories(spark)
+    with scratch_kept(spark):
+        for each in {*(Path(each).parent for each in directories[:-1]), Path(directories[-1])}:
+            assert each.is_dir()
+            shutil.rmtree(each)
+    assert spark.range(100).repartition(7).count() == 100
+    assert spark.sparkContext.broadcast(["a"]).value == ["a"]
 
 
 def test_what_fails_is_said_and_no_more(spark: SparkSession, root: str, caplog: pytest.LogCaptureFixture) -> None:
