@@ -77,7 +77,7 @@ def scratch_directories(spark: SparkSession) -> list[str]:
     # `core/.../storage/DiskBlockManager.scala`. The objects are asked for fields: py4j cannot call their methods, which
     # name classes of protobuf that Spark's packages lack, and each failed call ends py4j's connection.
     try:
-        environment = _field(spark, "SparkEnv$", "env", None)
+        environment = _field(spark, "SparkContext", "_env", _named(spark.sparkContext, "_jsc").sc())
         manager = _field(spark, "SparkEnv", "blockManager", environment)
         disk = _field(spark, "storage.BlockManager", "diskBlockManager", manager)
         blocks = [str(each.getPath()) for each in _field(spark, "storage.DiskBlockManager", "localDirs", disk)]
