@@ -32,6 +32,11 @@ def handover(context: Context, job: str, successor: str | None, timeout: float) 
     before = admin.lease(job)[1].contender
     with waiting(f"{job}: waits for the next leader"):
         first, leader, contender = _hand_over(admin, job, successor or ANYBODY, timeout)
+    if first and successor is None and contender == before:
+        raise LeaderError(
+            f"No standby has taken over job {job!r}: {contender} leads it again, in epoch {leader.epoch}. "
+            "Start a standby first."
+        )
     undo = VERBS["handover"].undo.format(job=job, before=before)
     changed = f"{job}: epoch {first.epoch} -> {leader.epoch}, led by {contender}\n{undo}" if first else ""
     context.show(

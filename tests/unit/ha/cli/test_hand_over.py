@@ -14,6 +14,7 @@ from leader.job.status import JobStatus, Status
 from leader.layout.lease import ANYBODY, Lease
 from leader.layout.names import LeaderDirectory
 from tests.unit.ha.clocks import At
+from tests.unit.ha.command_line import CommandLine
 from tests.unit.ha.led import Led
 from tests.unit.leader.faulty import Place
 
@@ -62,6 +63,21 @@ def test_who_is_wanted_is_asked_for_until_he_leads(tmp_path: Path, led: Led, clo
     assert first is not None
     assert (first.epoch, leader.epoch, contender) == (1, 3, "b")
     assert clock.slept == []
+
+
+def test_a_leader_that_leads_again_is_no_successor(
+    tmp_path: Path, led: Led, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def led_again(admin: JobAdmin, job: str, *_: object) -> tuple[LeaderDirectory, Lease]:
+        led.release(job)
+        led.claim(job, "a:1")
+        return admin.lease(job)
+
+    monkeypatch.setattr(JobAdmin, "handed_over", led_again)
+    monkeypatch.setenv("HA_FILES", tmp_path.as_uri())
+    said = cli("job handover orders", code=1)
+    assert said.out == ""
+    assert "No standby has taken over job 'orders': a leads it again, in epoch 2. Start a standby first." in said.err
 
 
 def test_nobody_waits_for_a_leader_of_a_job_that_has_ended(tmp_path: Path, led: Led, clock: At) -> None:
