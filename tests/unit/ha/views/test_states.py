@@ -66,6 +66,10 @@ RULES: dict[str, Callable[[Told], bool]] = {
     "and nothing that only a leader can do": lambda it: (
         led(it) or not any("job restart" in each or "job stop" in each for each in it.api["/story"][1]["possible"])
     ),
+    "a handover is offered of a job that is led, and not paused": lambda it: (
+        any("job handover" in each for each in it.api["/story"][1]["possible"])
+        == (led(it) and it.row["paused"] is None and it.row["state"] not in ENDED and ".replica" not in it.job)
+    ),
     "what has ended is run once more, and never resumed": lambda it: (
         (it.row["state"] in ENDED) == any("--again" in each for each in it.api["/story"][1]["possible"])
     ),
