@@ -1,4 +1,7 @@
-"""A standby waits while its temporary directory is cleaned twice, of all that is in it: it leads in its usual time."""
+"""A standby waits while its temporary directory is cleaned twice, of all that is in it: it leads all the same.
+
+In its usual time: ``tests/system/spark/test_cleaned.py``.
+"""
 
 import os
 import signal
@@ -7,15 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from store.clock import now
 from tests.unit.ha.noting import STAYS, Notes, state
 from tests.unit.ha.programs import Program, Workplace
 from tests.unit.ha.sidecar.test_things_removed import RUNS, place, start
 from tests.unit.ha.sidecar.test_warm_standby import warm
 from tests.unit.ha.waiting import wait_until
-
-ROUNDS = 3
-USUAL = 4.0  # times: one takeover takes 0.7 or 2.4 s, as its standby happens to look
 
 
 def clean(folder: Path) -> list[str]:
@@ -51,38 +50,13 @@ def leads(notes: Notes, name: str) -> bool:
     return any(each == name and what != "warm" for each, what, *_ in notes.all())
 
 
-def take_over(leader: Program, number: int, standby: Program, notes: Notes, name: str) -> float:
-    """End the leader by a signal; returns the seconds until the standby's command leads."""
-    began = now()
-    leader.send(number)
-    wait_until(lambda: leads(notes, name), what=f"{name} leads; it said: {standby.said}")
-    return now() - began
-
-
 @pytest.mark.parametrize("kind", ["cold", "warm"])
 def test_a_standby_leads(workplace: Workplace, notes: Notes, kind: str) -> None:
     leader = start(workplace, "a", STAYS)
     notes.until(1, leader)
     standby = ready(workplace, "b", is_warm=kind == "warm")
     clean_twice(place(workplace, "b"))
-    take_over(leader, signal.SIGKILL, standby, notes, "b")
+    leader.send(signal.SIGKILL)
+    wait_until(lambda: leads(notes, "b"), what=f"b leads; it said: {standby.said}")
     assert state(workplace)[0].epoch == 2, f"at once: {standby.said}"
     assert len({pid for name, _, pid, _ in notes.all() if name == "b"}) == 1, "one command"
-
-
-@pytest.mark.timed
-@pytest.mark.parametrize("kind", ["cold", "warm"])
-def test_it_leads_in_its_usual_time(workplace: Workplace, notes: Notes, kind: str) -> None:
-    """After an orderly end, which is short: a lease that has to run out would hide what a cleaning adds."""
-    leader = start(workplace, "0", STAYS)
-    notes.until(1, leader)
-    took: dict[bool, list[float]] = {True: [], False: []}
-    for turn in range(2 * ROUNDS):
-        cleaned, name = turn % 2 == 0, f"{turn + 1}"
-        standby = ready(workplace, name, is_warm=kind == "warm")
-        if cleaned:
-            clean_twice(place(workplace, name))
-        took[cleaned].append(take_over(leader, signal.SIGTERM, standby, notes, name))
-        assert state(workplace)[0].epoch == turn + 2, f"at once: {standby.said}"
-        leader = standby
-    assert sum(took[True]) < USUAL * sum(took[False]), took
