@@ -81,9 +81,9 @@ STAGES: Mapping[str, Stage] = {
         minutes=60.0,
     ),
     "connectors": Stage(
-        "Kafka, Hive's metastore, tables, clusters of workers; readers of files of two types",
+        "Kafka, Hive's metastore, clusters of workers; readers of files of two types",
         (
-            *_spark("late_tasks", "metastore", "tables", "topic", "topic_output", "worker_clusters"),
+            *_spark("late_tasks", "metastore", "topic", "topic_output", "worker_clusters"),
             *_of(
                 "system/spark/test_columns",
                 "what_is_taken_real_readers_read",
@@ -91,6 +91,11 @@ STAGES: Mapping[str, Stage] = {
                 "a_new_version_with_another_type_adds_nothing[Output",
             ),
         ),
+    ),
+    "tables": Stage(
+        "tables of Delta and Iceberg, with a Spark that has both",
+        (),
+        first=("make matrix MATRIX='--spark 4.1.4 --ability tables'",),
     ),
     "programs": Stage(
         "all programs as people write them, each killed once",

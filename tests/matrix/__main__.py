@@ -52,7 +52,7 @@ SECURED: Mapping[str, tuple[str, ...]] = {
 }
 """Further demands on the cell with the oldest packages: it has the other extras, and Kerberos's if it can."""
 
-TABLES: Mapping[str, tuple[str, ...]] = {"tables": (f"{SYSTEM}/test_tables.py",)}
+TABLES: Mapping[str, tuple[str, ...]] = {"tables": (f"{SYSTEM}/tables.py",)}
 """A further demand on the cells whose Spark has a Delta and an Iceberg."""
 
 QUICK: Mapping[str, tuple[str, ...]] = {

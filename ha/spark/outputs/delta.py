@@ -113,7 +113,9 @@ class DeltaTable:
         if marker < attempt.number:
             raise InvalidSettings(
                 f"The function of the output has not written to {self.place} under the number of its batch: it has to "
-                "make exactly one statement on batch.sparkSession, also for a batch without rows."
+                "make exactly one statement on batch.sparkSession, also for a batch without rows. saveAsTable in "
+                "mode overwrite makes the table anew, without that number: overwrite by INSERT OVERWRITE, or by "
+                "batch.writeTo(table).overwrite(...)."
             )
         if marker > attempt.number:
             raise unknown(self.place, attempt.number, marker)

@@ -1,14 +1,16 @@
-"""Tables of Delta and Iceberg: each batch once, whatever dies, sleeps or comes late; on a Spark that has both."""
+"""Tables of Delta and Iceberg: each batch once, whatever dies, sleeps or comes late; on a Spark that has both.
 
-import subprocess
+No suite collects it: ``make qualify STAGES=tables`` runs it with that Spark.
+"""
+
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 
 from ha.hosts.java import find_java
 from ha.leadership.leadership import Leadership
@@ -19,40 +21,13 @@ from ha.sandbox.jars import fetched
 from ha.spark import Table, checkpoint_location
 from ha.spark.outputs import table_format
 from leader.errors import Fenced, ForeignBatch, InvalidSettings
-from tests.matrix.places import FOLDER, ROOT, WITH_TABLES
 from tests.system.spark.conftest import SETTINGS
 from tests.system.spark.helpers import leading
 from tests.system.spark.table_jars import DELTA, ICEBERG
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
 
-HERE = pyspark.__version__.startswith("4.1.")
-
-here = pytest.mark.skipif(not HERE, reason=f"Delta and Iceberg are not there for PySpark {pyspark.__version__}")
 BOTH = pytest.mark.parametrize("kind", ["delta", "iceberg"])
-
-
-@pytest.mark.skipif(HERE, reason="the tests themselves run here")
-def test_tables_in_the_second_environment() -> None:
-    found = sorted(FOLDER.glob(f"python*-spark{WITH_TABLES}-newest/bin/python"))
-    if not found:
-        pytest.skip(
-            f"NOT RUN: tables need PySpark {WITH_TABLES}: make matrix MATRIX='--spark {WITH_TABLES} --ability tables'"
-        )
-    command: list[str | Path] = [
-        found[-1],
-        "-m",
-        "pytest",
-        "-q",
-        "-o",
-        "filterwarnings=default",
-        "-p",
-        "no:cacheprovider",
-        __file__,
-    ]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1100, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert " passed" in ended.stdout
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +104,6 @@ def merge(batch: DataFrame, table: str) -> None:
     )
 
 
-@here
 @BOTH
 def test_each_batch_is_there_once_and_one_that_comes_again_is_dropped_and_compared(lake: Lake) -> None:
     with leading("orders", lake.jobs) as leadership, lake.table(leadership) as table:
@@ -145,13 +119,11 @@ def test_each_batch_is_there_once_and_one_that_comes_again_is_dropped_and_compar
     assert (shown.differing > 0, shown.files["created"]) == (True, shown.files["renamed"] + shown.files["ignored"])
 
 
-@here
 @BOTH
 def test_a_merge_and_an_overwrite_are_done_once(lake: Lake) -> None:
     def overwrite(batch: DataFrame, table: str) -> None:
-        batch.write.format(lake.kind).mode("overwrite").saveAsTable(table) if lake.kind == "delta" else (
-            batch.writeTo(table).overwritePartitions()
-        )
+        writer = batch.writeTo(table)
+        writer.overwrite(lit(True)) if lake.kind == "delta" else writer.overwritePartitions()
 
     with leading("orders", lake.jobs) as leadership:
         with lake.table(leadership, merge) as table:
@@ -191,7 +163,6 @@ class Zombie(threading.Thread):
         self.sleeping.set()
 
 
-@here
 @BOTH
 @pytest.mark.parametrize("asleep", ["before", "after"])
 def test_a_driver_that_commits_after_its_successor_adds_nothing(lake: Lake, asleep: str) -> None:
@@ -211,7 +182,6 @@ def test_a_driver_that_commits_after_its_successor_adds_nothing(lake: Lake, asle
     assert lake.ids == [0, 1, 100, 101, 200, 201]
 
 
-@here
 @BOTH
 @pytest.mark.parametrize("point", ["staged", "decided", "published"])
 def test_a_driver_that_dies_between_two_steps_has_a_successor_that_completes_it(
@@ -242,7 +212,6 @@ def test_a_driver_that_dies_between_two_steps_has_a_successor_that_completes_it(
     assert lake.ids == [0, 1, 100, 101, 200, 201]
 
 
-@here
 @BOTH
 def test_commits_of_others_stay_and_stand_in_the_way_of_nothing(lake: Lake) -> None:
     def with_others(batch: DataFrame, table: str) -> None:
@@ -261,7 +230,6 @@ def test_commits_of_others_stay_and_stand_in_the_way_of_nothing(lake: Lake) -> N
         assert found <= published, "no staged snapshot is left"
 
 
-@here
 @pytest.mark.parametrize("kind", ["iceberg"])
 def test_a_merge_that_others_have_overtaken_is_undone_and_done_again(lake: Lake) -> None:
     others = iter([False, True])
@@ -281,7 +249,6 @@ def test_a_merge_that_others_have_overtaken_is_undone_and_done_again(lake: Lake)
     assert sorted(row.word for row in lake.spark.table(lake.name).collect()) == ["aaa", "aaa", "other"]
 
 
-@here
 @BOTH
 @pytest.mark.parametrize("statements", [0, 2])
 def test_a_function_makes_exactly_one_statement_on_the_session_of_the_batch(lake: Lake, statements: int) -> None:
@@ -294,7 +261,16 @@ def test_a_function_makes_exactly_one_statement_on_the_session_of_the_batch(lake
         table.write(lake.rows(0), 0)
 
 
-@here
+@pytest.mark.parametrize("kind", ["delta"])
+def test_a_function_that_replaces_the_table_is_told_what_numbers_its_batches(lake: Lake) -> None:
+    def replace(batch: DataFrame, table: str) -> None:
+        batch.write.format("delta").mode("overwrite").saveAsTable(table)
+
+    told = pytest.raises(InvalidSettings, match="saveAsTable in mode overwrite makes the table anew")
+    with leading("orders", lake.jobs) as leadership, lake.table(leadership, replace) as table, told:
+        table.write(lake.rows(0), 0)
+
+
 @BOTH
 def test_what_is_not_safe_is_refused_at_the_start(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     with leading("orders", lake.jobs) as leadership:
@@ -316,7 +292,6 @@ def test_what_is_not_safe_is_refused_at_the_start(lake: Lake, monkeypatch: pytes
             lake.table(leadership)
 
 
-@here
 @BOTH
 def test_a_journal_that_was_lost_does_not_drop_batches_without_a_word(lake: Lake, tmp_path: Path) -> None:
     with leading("orders", lake.jobs) as leadership, lake.table(leadership) as table:
@@ -331,7 +306,6 @@ def test_a_journal_that_was_lost_does_not_drop_batches_without_a_word(lake: Lake
     assert lake.ids == [0, 1, 100, 101, 200, 201]
 
 
-@here
 def test_a_query_publishes_to_two_tables_and_one_that_begins_again_is_refused(
     spark: SparkSession, tmp_path: Path, one_process: None
 ) -> None:
