@@ -33,10 +33,7 @@ def handover(context: Context, job: str, successor: str | None, timeout: float) 
     with waiting(f"{job}: waits for the next leader"):
         first, leader, contender = _hand_over(admin, job, successor or ANYBODY, timeout)
     if first and successor is None and contender == before:
-        raise LeaderError(
-            f"No standby has taken over job {job!r}: {contender} leads it again, in epoch {leader.epoch}. "
-            "Start a standby first."
-        )
+        raise LeaderError(f"No standby of {job!r} took over: {contender} leads again, in epoch {leader.epoch}.")
     undo = VERBS["handover"].undo.format(job=job, before=before)
     changed = f"{job}: epoch {first.epoch} -> {leader.epoch}, led by {contender}\n{undo}" if first else ""
     context.show(

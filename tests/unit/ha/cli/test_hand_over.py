@@ -77,7 +77,7 @@ def test_a_leader_that_leads_again_is_no_successor(
     monkeypatch.setenv("HA_FILES", tmp_path.as_uri())
     said = cli("job handover orders", code=1)
     assert said.out == ""
-    assert "No standby has taken over job 'orders': a leads it again, in epoch 2. Start a standby first." in said.err
+    assert "No standby of 'orders' took over: a leads again, in epoch 2." in said.err
 
 
 def test_nobody_waits_for_a_leader_of_a_job_that_has_ended(tmp_path: Path, led: Led, clock: At) -> None:
