@@ -138,7 +138,7 @@ def page(known: Mapping[str, Any]) -> str:
             f"| {name} | {each.proves} | {result} | {tests} | {entry['minutes']} | {entry['core_minutes']}"
             f" | {entry['at']} | {entry['commit'][:10]}{'+' * entry['commit'].endswith('+')} |"
         )
-    return "\n".join(lines) + f"\n\n{BEGIN}{json.dumps(known, indent=1, sort_keys=True)}{END}"
+    return "\n".join(lines) + f"\n\n{BEGIN}{json.dumps(known, indent=1, separators=(',', ':'), sort_keys=True)}{END}"
 
 
 if __name__ == "__main__":
