@@ -82,7 +82,7 @@ def scratch_directories(spark: SparkSession) -> list[str]:
         disk = _field(spark, "storage.BlockManager", "diskBlockManager", manager)
         blocks = [str(each.getPath()) for each in _field(spark, "storage.DiskBlockManager", "localDirs", disk)]
         below = range(int(spark.sparkContext.getConf().get("spark.diskStore.subDirectories", "64") or 64))
-    except Py4JError as error:
+    except (AttributeError, Py4JError) as error:  # the context was stopped, or the JVM has ended: the caller finds out
         _log.debug("Spark does not say where it keeps its blocks: %s", error)
         return []
     return [*(f"{each}/{number:02x}" for each in blocks for number in below), _named(spark.sparkContext, "_temp_dir")]

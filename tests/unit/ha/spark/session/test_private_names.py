@@ -93,3 +93,8 @@ def test_a_session_of_spark_connect_has_no_jvm() -> None:
     remote: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(InvalidSettings, match="has no JVM of its own on this host"):
         Jvm(remote, lambda: None)
+
+
+def test_a_context_that_was_stopped_keeps_no_blocks() -> None:
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=None))
+    assert private_names.scratch_directories(session) == []
